@@ -1,0 +1,69 @@
+//! The CustomResourceDefinitions, as the chart installs them.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use serde_json::Value;
+
+use crate::{Kanidm, KanidmGroup, KanidmPersonAccount};
+
+/// Every CustomResourceDefinition, in the order in which the documents list them.
+///
+/// # Errors
+/// Only when a schema does not read back after it was polished: a defect of this crate that its tests would show.
+pub fn all() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
+    [Kanidm::crd(), KanidmGroup::crd(), KanidmPersonAccount::crd()].into_iter().map(polished).collect()
+}
+
+/// Removes `nullable` and the integer formats that Kubernetes warns about.
+///
+/// Without `nullable` the API server drops an explicit null before it applies defaults and rules, so that null means absent everywhere;
+/// with it the null would be stored, defaults skipped, and CEL's `has()` would answer true.
+fn polished(crd: CustomResourceDefinition) -> Result<CustomResourceDefinition, serde_json::Error> {
+    let mut value = serde_json::to_value(crd)?;
+    polish(&mut value);
+    serde_json::from_value(value)
+}
+
+fn polish(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.get("nullable") == Some(&Value::Bool(true)) {
+                map.remove("nullable");
+            }
+            if let Some(Value::String(format)) = map.get("format")
+                && format.starts_with("uint")
+            {
+                map.remove("format");
+            }
+            map.values_mut().for_each(polish);
+        }
+        Value::Array(items) => items.iter_mut().for_each(polish),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_schema_is_nullable_so_that_null_counts_as_absent() {
+        for crd in all().unwrap() {
+            let text = serde_json::to_string(&crd).unwrap();
+            assert!(!text.contains("\"nullable\":true"), "{}", crd.metadata.name.unwrap_or_default());
+        }
+    }
+
+    #[test]
+    fn names_of_the_kinds_never_change() {
+        let names: Vec<_> = all()
+            .unwrap()
+            .into_iter()
+            .map(|crd| {
+                let names = crd.spec.names;
+                (names.kind, names.plural, names.short_names.unwrap_or_default().join(","))
+            })
+            .collect();
+        insta::assert_yaml_snapshot!(names, @"");
+    }
+}

@@ -1,0 +1,20 @@
+//! What users write: one kind a file, group `kaniop.rs`, version `v1beta1`.
+//!
+//! This crate knows names, types, defaults and the rules that the API server checks (CEL). It decides nothing and speaks to nobody:
+//! what should happen is `kaniop-core`'s, and doing it is the operator's.
+
+pub mod crd;
+pub mod group;
+pub mod kanidm;
+pub mod person;
+pub mod shared;
+
+pub use group::{KanidmGroup, KanidmGroupSpec};
+pub use kanidm::{Kanidm, KanidmSpec, KanidmStatus};
+pub use person::{KanidmPersonAccount, KanidmPersonAccountSpec};
+pub use shared::{IdentityStatus, KanidmRef};
+
+/// API group of every kind.
+pub const GROUP: &str = "kaniop.rs";
+/// The one version, served and stored.
+pub const VERSION: &str = "v1beta1";

@@ -1,0 +1,70 @@
+//! `KanidmPersonAccount`: a person on a Kanidm server.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+use crate::shared::{IdentityStatus, KanidmRef, identity};
+
+/// A person on a Kanidm server. What is absent here is left alone on the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "kaniop.rs",
+    version = "v1beta1",
+    kind = "KanidmPersonAccount",
+    plural = "kanidmpersonaccounts",
+    singular = "kanidmpersonaccount",
+    shortname = "person",
+    category = "kaniop",
+    namespaced,
+    status = "IdentityStatus",
+    printcolumn = r#"{"name":"Kanidm","type":"string","jsonPath":".status.kanidmRef"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Valid","type":"string","jsonPath":".status.conditions[?(@.type=='Valid')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "(has(self.kanidmName) ? self.kanidmName : '') == (has(oldSelf.kanidmName) ? oldSelf.kanidmName : '')",
+    "kanidmName cannot be changed."
+))]
+pub struct KanidmPersonAccountSpec {
+    /// The Kanidm that the person lives on.
+    pub kanidm_ref: KanidmRef,
+    /// Name of the entry, where Kubernetes would not allow it as a name. Cannot be changed, added or removed later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub kanidm_name: Option<String>,
+    /// What the entry says of the person.
+    pub person_attributes: PersonAttributes,
+}
+
+/// What the entry says of the person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PersonAttributes {
+    /// Name shown to people.
+    #[schemars(length(min = 1, max = 512))]
+    pub displayname: String,
+    /// Mail addresses, the first one is the primary; an empty list purges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), inner(length(min = 3, max = 254)))]
+    #[x_kube(validation = (
+        "self.all(a, self.exists_one(b, a.lowerAscii() == b.lowerAscii()))",
+        "mail addresses must be unique, whatever their case"
+    ))]
+    pub mail: Option<Vec<String>>,
+    /// Name as the law knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub legalname: Option<String>,
+    /// The account cannot be used before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_valid_from: Option<Time>,
+    /// The account cannot be used from this time on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_expire: Option<Time>,
+}
+
+identity!(KanidmPersonAccount);

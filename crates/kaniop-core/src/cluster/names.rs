@@ -1,0 +1,70 @@
+//! Names of the children of a Kanidm, and paths inside its pods. All of them are API: scripts, dashboards and backups rely on them.
+
+/// Container of the server in each pod.
+pub const SERVER_CONTAINER: &str = "kanidm";
+/// Init container that copies the node helper into the pod.
+pub const HELPER_CONTAINER: &str = "node";
+/// Volume and claim template of the database.
+pub const DATA: &str = "kanidm-data";
+/// Where the database lies in the pod.
+pub const DATA_PATH: &str = "/data";
+/// The server's admin socket.
+pub const SOCKET_PATH: &str = "/data/kanidmd.sock";
+/// Where `tls.crt` and `tls.key` lie in the pod.
+pub const TLS_PATH: &str = "/etc/kanidm/tls";
+/// Where the `<pod>.toml` files lie in the pod.
+pub const CONFIG_PATH: &str = "/etc/kanidm/config";
+/// Where the node helper lies in the pod.
+pub const HELPER_PATH: &str = "/kaniop";
+/// The node helper itself.
+pub const HELPER_BINARY: &str = "/kaniop/kaniop";
+/// Port of the server's HTTPS listener in pods and Services.
+pub const HTTPS_PORT: i32 = 8443;
+
+/// Secret with a `server.toml` for each pod.
+#[must_use]
+pub fn config_secret(cluster: &str) -> String {
+    format!("{cluster}-config")
+}
+
+/// Key of a pod's `server.toml` in [`config_secret`].
+#[must_use]
+pub fn config_key(pod: &str) -> String {
+    format!("{pod}.toml")
+}
+
+/// Secret with certificate and key, where the spec names none.
+#[must_use]
+pub fn tls_secret(cluster: &str) -> String {
+    format!("{cluster}-tls")
+}
+
+/// Secret with the passwords of the built-in administrators.
+#[must_use]
+pub fn admin_secret(cluster: &str) -> String {
+    format!("{cluster}-admin-passwords")
+}
+
+/// Secret with the operator's own API token, key `token`.
+#[must_use]
+pub fn token_secret(cluster: &str) -> String {
+    format!("{cluster}-operator-token")
+}
+
+/// Headless Service that gives each pod a name in DNS.
+#[must_use]
+pub fn peer_service(cluster: &str) -> String {
+    format!("{cluster}-peers")
+}
+
+/// StatefulSet of a replica group.
+#[must_use]
+pub fn statefulset(cluster: &str, group: &str) -> String {
+    format!("{cluster}-{group}")
+}
+
+/// Pod of a replica group.
+#[must_use]
+pub fn pod(cluster: &str, group: &str, ordinal: i32) -> String {
+    format!("{cluster}-{group}-{ordinal}")
+}

@@ -1,0 +1,239 @@
+//! From a spec as it was written to a cluster that can be built: every error of the user at once, each naming its field.
+//!
+//! The API server checks most of this by the rules in the CRD. It is checked again here because an object may be older than the rules, and
+//! because building must not be able to fail. What only the API server can judge (quantities, affinities) is left to it.
+
+use std::fmt;
+
+use k8s_openapi::api::apps::v1::StatefulSetPersistentVolumeClaimRetentionPolicy;
+use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PodSecurityContext};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kaniop_api::Kanidm;
+use kaniop_api::kanidm::{LogLevel, PullPolicy, ReplicaGroup, Role, ServiceOptions};
+use kube::Resource;
+
+use super::image::{DEFAULT_IMAGE, Image};
+use super::names;
+use super::origin::Origin;
+use super::storage::Storage;
+
+/// Longest name of a Kanidm; its children append to it.
+const NAME_MAX: usize = 48;
+/// Longest name and group name together: a StatefulSet with a longer name cannot make pods.
+const NAME_AND_GROUP_MAX: usize = 51;
+
+/// One error of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which field.
+    pub field: String,
+    /// What is wrong with it and what to do.
+    pub message: String,
+}
+
+impl Refusal {
+    /// An error in this field.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+/// All errors as one sentence after another.
+#[must_use]
+pub fn in_words(refusals: &[Refusal]) -> String {
+    refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// A cluster that can be built: only [`validate`] makes one.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ValidatedCluster {
+    /// Name of the Kanidm.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The reference that its children carry.
+    pub owner: OwnerReference,
+    /// Identity domain.
+    pub domain: String,
+    /// URL that clients use.
+    pub origin: Origin,
+    /// Replica groups, at least one.
+    pub groups: Vec<ReplicaGroup>,
+    /// Name of the primary's pod.
+    pub primary: String,
+    /// Server image, resolved.
+    pub image: Image,
+    /// When it is pulled.
+    pub image_pull_policy: Option<PullPolicy>,
+    /// Secrets for pulling it.
+    pub image_pull_secrets: Option<Vec<LocalObjectReference>>,
+    /// How much the server logs.
+    pub log_level: LogLevel,
+    /// Name of the HTTPS port.
+    pub port_name: String,
+    /// Environment that the user asks for.
+    pub env: Vec<EnvVar>,
+    /// Where the database lives.
+    pub storage: Storage,
+    /// Secret with certificate and key.
+    pub tls_secret: String,
+    /// The Service for clients.
+    pub service: ServiceOptions,
+    /// Security context of the pods, where the user replaces the hardened one.
+    pub pod_security: Option<PodSecurityContext>,
+    /// What becomes of the claims.
+    pub claim_retention: Option<StatefulSetPersistentVolumeClaimRetentionPolicy>,
+}
+
+impl ValidatedCluster {
+    /// Number of servers that are wanted.
+    #[must_use]
+    pub fn replicas(&self) -> i32 {
+        self.groups.iter().map(|group| group.replicas).sum()
+    }
+}
+
+/// Checks a spec.
+///
+/// # Errors
+/// Every error of the user, in the order of the fields.
+pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
+    let mut errors = Vec::new();
+    let spec = &kanidm.spec;
+    let name = kanidm.metadata.name.clone().unwrap_or_default();
+    check_name(&name, &spec.replica_groups, &mut errors);
+    check_domain(&spec.domain, &mut errors);
+    let origin = origin(kanidm, &mut errors);
+    let primary = primary(&name, &spec.replica_groups, &mut errors);
+    check_groups(&spec.replica_groups, &mut errors);
+    let image = image(kanidm, &mut errors);
+    check_port_name(&spec.port_name, &mut errors);
+    let storage = Storage::of(spec.storage.as_ref(), &mut errors);
+    let tls_secret = spec.tls_secret_name.clone().unwrap_or_else(|| names::tls_secret(&name));
+    if !is_dns_name(&tls_secret) {
+        errors.push(Refusal::new("spec.tlsSecretName", format!("'{tls_secret}' cannot be the name of a Secret")));
+    }
+    let (Some(origin), Some(primary), Some(image), []) = (origin, primary, image, errors.as_slice()) else {
+        return Err(errors);
+    };
+    Ok(ValidatedCluster {
+        owner: kanidm.controller_owner_ref(&()).unwrap_or_default(),
+        namespace: kanidm.metadata.namespace.clone().unwrap_or_default(),
+        name,
+        domain: spec.domain.clone(),
+        origin,
+        groups: spec.replica_groups.clone(),
+        primary,
+        image,
+        image_pull_policy: spec.image_pull_policy,
+        image_pull_secrets: spec.image_pull_secrets.clone(),
+        log_level: spec.log_level,
+        port_name: spec.port_name.clone(),
+        env: spec.env.clone().unwrap_or_default(),
+        storage,
+        tls_secret,
+        service: spec.service.clone().unwrap_or_default(),
+        pod_security: spec.security_context.clone(),
+        claim_retention: spec.persistent_volume_claim_retention_policy.clone(),
+    })
+}
+
+fn check_name(name: &str, groups: &[ReplicaGroup], errors: &mut Vec<Refusal>) {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if name.is_empty() || !name.bytes().all(plain) {
+        errors.push(Refusal::new("metadata.name", "must consist of lower-case letters, digits and '-'"));
+    }
+    if name.len() > NAME_MAX {
+        errors.push(Refusal::new("metadata.name", format!("must have at most {NAME_MAX} characters")));
+    }
+    let longest = groups.iter().map(|group| group.name.len()).max().unwrap_or_default();
+    if name.len() + longest > NAME_AND_GROUP_MAX {
+        let limit = format!("and the longest replica group name must have at most {NAME_AND_GROUP_MAX} characters together");
+        errors.push(Refusal::new("metadata.name", limit));
+    }
+}
+
+fn check_domain(domain: &str, errors: &mut Vec<Refusal>) {
+    if !is_dns_name(domain) {
+        errors.push(Refusal::new("spec.domain", format!("'{domain}' is not a lower-case DNS name")));
+    }
+}
+
+fn origin(kanidm: &Kanidm, errors: &mut Vec<Refusal>) -> Option<Origin> {
+    let Some(text) = &kanidm.spec.origin else { return Some(Origin::of_domain(&kanidm.spec.domain)) };
+    Origin::parse(text, &kanidm.spec.domain).map_err(|message| errors.push(Refusal::new("spec.origin", message))).ok()
+}
+
+/// Name of the primary's pod: pod 0 of the group that is marked, else of the first that takes writes.
+fn primary(cluster: &str, groups: &[ReplicaGroup], errors: &mut Vec<Refusal>) -> Option<String> {
+    let takes_writes = |group: &&ReplicaGroup| group.role != Role::ReadOnlyReplica;
+    let marked = groups.iter().find(|group| group.primary_node);
+    let chosen = marked.or_else(|| groups.iter().find(takes_writes));
+    match chosen {
+        Some(group) if takes_writes(&group) => return Some(names::pod(cluster, &group.name, 0)),
+        Some(group) => errors.push(Refusal::new(
+            "spec.replicaGroups",
+            format!("group '{}' has primaryNode: true, which needs a role that takes writes", group.name),
+        )),
+        None => errors.push(Refusal::new("spec.replicaGroups", "one group needs a role that takes writes")),
+    }
+    None
+}
+
+fn check_groups(groups: &[ReplicaGroup], errors: &mut Vec<Refusal>) {
+    let mut refuse = |message: String| errors.push(Refusal::new("spec.replicaGroups", message));
+    for (index, group) in groups.iter().enumerate() {
+        if !is_label(&group.name) {
+            refuse(format!("'{}' cannot be the name of a group: use lower-case letters, digits and '-'", group.name));
+        }
+        if groups.iter().take(index).any(|earlier| earlier.name == group.name) {
+            refuse(format!("the name '{}' is used twice", group.name));
+        }
+        if group.replicas < 0 {
+            refuse(format!("group '{}' cannot have fewer than zero replicas", group.name));
+        }
+    }
+    if groups.iter().filter(|group| group.primary_node).count() > 1 {
+        refuse("at most one group may have primaryNode: true".to_owned());
+    }
+    if groups.len() > 1 || groups.iter().any(|group| group.replicas > 1) {
+        refuse(
+            "more than one node needs replication, which this release does not run yet: use one group with at most one replica"
+                .to_owned(),
+        );
+    }
+}
+
+/// The image is resolved once: a default that was taken earlier is kept, so that upgrading the operator changes no server.
+fn image(kanidm: &Kanidm, errors: &mut Vec<Refusal>) -> Option<Image> {
+    let kept = kanidm.status.as_ref().and_then(|status| status.version.as_ref()?.image.as_deref());
+    let reference = kanidm.spec.image.as_deref().or(kept).unwrap_or(DEFAULT_IMAGE);
+    Image::parse(reference).map_err(|message| errors.push(Refusal::new("spec.image", message))).ok()
+}
+
+fn check_port_name(name: &str, errors: &mut Vec<Refusal>) {
+    let lettered = name.bytes().any(|b| b.is_ascii_lowercase());
+    if name.len() > 15 || !is_label(name) || !lettered || name.contains("--") {
+        errors.push(Refusal::new(
+            "spec.portName",
+            format!("'{name}' must have at most 15 lower-case letters, digits and single '-', at least one letter among them"),
+        ));
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let dashed = text.starts_with('-') || text.ends_with('-');
+    (1..=63).contains(&text.len()) && text.bytes().all(inner) && !dashed
+}
+
+fn is_dns_name(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label)
+}

@@ -1,0 +1,62 @@
+//! Names that are derived, never drawn: the UUIDs of entries that we create.
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// Root of all derived UUIDs. Changing it would make every entry look like somebody else's.
+const ROOT: Uuid = Uuid::from_u128(0x9d1c_52a6_0c3e_4f0e_8a57_6b61_6e69_6f70);
+
+/// How many times an entry can be created again under one object within the server's seven days of keeping a deleted UUID.
+pub const GENERATIONS: u32 = 64;
+
+/// The object that an entry belongs to: all that its UUID is derived from. No part of it is drawn, so an object that is re-created without
+/// its status (GitOps, a restored cluster) finds its own entry again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// Kind of the object.
+    pub kind: &'static str,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Name of the entry.
+    pub entry: &'a str,
+}
+
+impl Owner<'_> {
+    /// UUID of the `generation`th entry of this object. A deleted UUID stays taken on the server, hence the generation.
+    #[must_use]
+    pub fn uuid(&self, generation: u32) -> Uuid {
+        let text = [self.kind, self.namespace, self.name, self.entry, &generation.to_string()].join("\0");
+        Uuid::new_v5(&ROOT, text.as_bytes())
+    }
+
+    /// Every UUID that is ours, by generation.
+    pub fn uuids(&self) -> impl Iterator<Item = Uuid> + '_ {
+        (0..GENERATIONS).map(|generation| self.uuid(generation))
+    }
+}
+
+/// A short digest of several values, for telling whether any of them changed. Not reversible, so it may be kept beside a secret.
+#[must_use]
+pub fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_uuids_never_change_between_releases() {
+        let owner = Owner { kind: "KanidmGroup", namespace: "default", name: "staff", entry: "staff" };
+        assert_eq!(owner.uuid(0).to_string(), "");
+        assert_ne!(owner.uuid(0), owner.uuid(1));
+        assert_ne!(owner.uuid(0), Owner { kind: "KanidmPersonAccount", ..owner.clone() }.uuid(0));
+    }
+}

@@ -1,0 +1,146 @@
+//! What the operator may do to the Kubernetes API, as data: the chart's roles are generated from this table.
+//!
+//! Least privilege starts here: a rule is added with the code that needs it, with the reason beside it, and removed with that code.
+//! Nothing here grants anything; `cargo xtask gen` writes the roles, the chart binds them.
+
+/// Where a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Objects that have no namespace: granted cluster-wide or not at all.
+    Cluster,
+    /// The namespaces that the operator watches: all of them, or each of a given list.
+    Watched,
+    /// The operator's own namespace only.
+    Own,
+}
+
+/// Verbs on some resources of one API group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Where it holds.
+    pub scope: Scope,
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// Plural names, with `/subresource` where one is meant.
+    pub resources: &'static [&'static str],
+    /// What may be done.
+    pub verbs: &'static [&'static str],
+    /// Why the operator needs it: one sentence, which is written into the chart as a comment.
+    pub why: &'static str,
+}
+
+/// Every rule, by scope, then group, then resource.
+pub const RULES: &[Rule] = &[
+    Rule {
+        scope: Scope::Cluster,
+        group: "",
+        resources: &["namespaces"],
+        verbs: &["get", "list", "watch"],
+        why: "The namespace selectors of a Kanidm choose by labels, and a namespace that ends releases its entries.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
+        resources: &["persistentvolumeclaims"],
+        verbs: &["get", "list", "watch"],
+        why: "A claim that cannot be bound is named in Ready.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
+        resources: &["pods"],
+        verbs: &["get", "list", "watch", "delete"],
+        why: "Servers are watched, and restarted one by one: rollouts are the operator's, so it deletes the pod that is next.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
+        resources: &["pods/exec"],
+        verbs: &["get", "create"],
+        why: "The first administrators are set up through the admin socket in the pod, which no network reaches.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
+        resources: &["secrets"],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "TLS Secrets are read, passwords and server configuration are written; list and watch ask for metadata only, \
+              which roles cannot express.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
+        resources: &["services"],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "How clients and nodes reach the servers.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "apps",
+        resources: &["statefulsets"],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "One for each replica group.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "events.k8s.io",
+        resources: &["events"],
+        verbs: &["create", "patch"],
+        why: "Transitions are told as events.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "kaniop.rs",
+        resources: &["kanidmgroups", "kanidmpersonaccounts", "kanidms"],
+        verbs: &["get", "list", "watch", "patch"],
+        why: "What users write; patch sets and removes the finalizer.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "kaniop.rs",
+        resources: &["kanidmgroups/finalizers", "kanidmpersonaccounts/finalizers", "kanidms/finalizers"],
+        verbs: &["update"],
+        why: "Children name their Kanidm as owner, which some clusters allow only with this.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "kaniop.rs",
+        resources: &["kanidmgroups/status", "kanidmpersonaccounts/status", "kanidms/status"],
+        verbs: &["patch"],
+        why: "What was observed is reported.",
+    },
+    Rule {
+        scope: Scope::Own,
+        group: "coordination.k8s.io",
+        resources: &["leases"],
+        verbs: &["get", "create", "update"],
+        why: "One operator acts at a time.",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_granted_by_wildcard() {
+        for rule in RULES {
+            assert!(!rule.verbs.contains(&"*") && !rule.resources.contains(&"*") && rule.group != "*", "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn every_rule_says_why_in_one_sentence() {
+        for rule in RULES {
+            assert!(rule.why.ends_with('.') && !rule.why.contains('\n') && rule.why.len() > 20, "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn roles_bindings_and_webhooks_are_out_of_reach() {
+        for rule in RULES {
+            assert!(!["rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io"].contains(&rule.group));
+            assert!(!rule.resources.iter().any(|r| r.starts_with("serviceaccounts") || r.starts_with("nodes")), "{rule:?}");
+        }
+    }
+}

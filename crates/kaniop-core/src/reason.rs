@@ -1,0 +1,93 @@
+//! The closed list of reasons that conditions carry. Reasons are API: scripts and alerts match on them, so none is renamed or reused.
+
+use std::fmt;
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Why a condition is as it is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Reason {
+            /// Every reason with its meaning, for the reference pages.
+            pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, concat!($($doc),+)),)+];
+
+            /// The reason as it stands in a condition.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Everything is as the spec says, and the server said so.
+    Ready,
+    /// The server refused: the operator's account may not do this. Check the account's groups.
+    AccessDenied,
+    /// The built-in administrators were reset and their Secret is written.
+    Bootstrapped,
+    /// The first start is not over: the administrators or the operator's own account are not set up yet.
+    Bootstrapping,
+    /// The server's certificate does not fit the host, has expired, or is from an authority that is not trusted.
+    CertificateInvalid,
+    /// The request could not be carried out in time; it is tried again.
+    ConnectionFailed,
+    /// The entry is being deleted.
+    Deleting,
+    /// The node shows another domain than the one recorded. Nothing is done to it.
+    DomainMismatch,
+    /// An entry of this name exists and was not created by this object.
+    EntryExists,
+    /// The image cannot be pulled or its name is wrong.
+    ImageUnavailable,
+    /// Something that should never happen; the message has the operation id for a report.
+    InternalError,
+    /// The spec asks for what cannot be. The message lists every field at fault.
+    InvalidSpec,
+    /// The server refuses a value. The message names the field.
+    InvalidValue,
+    /// The Kanidm that the object refers to does not exist.
+    KanidmNotFound,
+    /// The Kanidm that the object refers to is not Ready.
+    KanidmNotReady,
+    /// The operator's own token or password was refused and could not be renewed.
+    LoginFailed,
+    /// Something of this name exists and is not controlled by this object; it is left alone.
+    NameConflict,
+    /// The Kanidm does not select this object's namespace.
+    NamespaceNotSelected,
+    /// `spec.paused` is set.
+    Paused,
+    /// Pods are not serving yet.
+    PodsNotReady,
+    /// Something that the object refers to does not exist on the server (yet).
+    ReferenceNotFound,
+    /// Servers are being restarted one by one, to take over a newer configuration.
+    RollingOut,
+    /// Zero replicas are asked for.
+    ScaledToZero,
+    /// The TLS Secret lacks a key or its content does not parse.
+    TlsSecretInvalid,
+    /// The TLS Secret does not exist (yet).
+    TlsSecretMissing,
+    /// Nobody could say: the server was not asked or did not answer.
+    Unknown,
+    /// The account's time has not come.
+    NotYetValid,
+    /// The account's time is over.
+    Expired,
+    /// The account can be used now, as far as its dates go.
+    WithinValidity,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

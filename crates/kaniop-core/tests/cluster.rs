@@ -1,0 +1,287 @@
+//! The children of a Kanidm, whole, from specs as people write them; and what must hold for every spec.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kaniop_api::Kanidm;
+use kaniop_core::cluster::{Child, Surroundings, build, refused_changes, template_hash, validate};
+use serde_json::Value;
+
+const HELPER: &str = "example.com/kaniop:1";
+const HASH: &str = "hash-of-certificate-and-key";
+
+fn kanidm(yaml: &str) -> Kanidm {
+    serde_norway::from_str(yaml).unwrap()
+}
+
+fn minimal() -> Kanidm {
+    kanidm(include_str!("cluster/minimal.yaml"))
+}
+
+fn older_release() -> StatefulSet {
+    serde_norway::from_str(include_str!("cluster/older-release.yaml")).unwrap()
+}
+
+fn children(kanidm: &Kanidm, around: &Surroundings<'_>) -> Vec<Child> {
+    build(&validate(kanidm).unwrap(), around)
+}
+
+fn manifests(children: &[Child]) -> Vec<Value> {
+    let manifest = |child: &Child| match child {
+        Child::Secret(secret) => {
+            let mut value = serde_json::to_value(secret).unwrap();
+            // Shown as text: a golden file is for reading.
+            let files = secret.data.iter().flatten().map(|(key, file)| (key.clone(), String::from_utf8(file.0.clone()).unwrap().into()));
+            value["data"] = Value::Object(files.collect());
+            value
+        }
+        Child::Service(service) => serde_json::to_value(service).unwrap(),
+        Child::StatefulSet(statefulset) => serde_json::to_value(statefulset).unwrap(),
+    };
+    children.iter().map(manifest).collect()
+}
+
+fn statefulset(kanidm: &Kanidm, around: &Surroundings<'_>) -> Option<StatefulSet> {
+    children(kanidm, around).into_iter().find_map(|child| match child {
+        Child::StatefulSet(statefulset) => Some(*statefulset),
+        _ => None,
+    })
+}
+
+fn fresh() -> Surroundings<'static> {
+    Surroundings { helper_image: HELPER, tls_hash: Some(HASH), live: &[] }
+}
+
+#[test]
+fn the_smallest_spec_gives_a_hardened_server() {
+    insta::assert_yaml_snapshot!("minimal", manifests(&children(&minimal(), &fresh())));
+}
+
+#[test]
+fn every_field_of_the_spec_reaches_a_child() {
+    let kanidm = kanidm(include_str!("cluster/everything.yaml"));
+    insta::assert_yaml_snapshot!("everything", manifests(&children(&kanidm, &fresh())));
+}
+
+#[test]
+fn an_ephemeral_volume_and_no_replicas() {
+    let kanidm = kanidm(include_str!("cluster/ephemeral.yaml"));
+    insta::assert_yaml_snapshot!("ephemeral", manifests(&children(&kanidm, &fresh())));
+}
+
+#[test]
+fn without_a_certificate_no_server_is_made_but_everything_else_is() {
+    let around = Surroundings { tls_hash: None, ..fresh() };
+    let kinds: Vec<_> = manifests(&children(&minimal(), &around)).iter().map(|child| child["kind"].clone()).collect();
+    assert_eq!(kinds, ["Secret", "Service", "Service"]);
+}
+
+#[test]
+fn what_cannot_be_changed_in_a_statefulset_is_taken_from_the_live_one() {
+    let live = [older_release()];
+    let around = Surroundings { tls_hash: None, live: &live, ..fresh() };
+    let mut kanidm = minimal();
+    kanidm.spec.storage = serde_norway::from_str(
+        "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}}}",
+    )
+    .unwrap();
+    insta::assert_yaml_snapshot!("older-release", manifests(&children(&kanidm, &around)[3..]));
+    let cluster = validate(&kanidm).unwrap();
+    assert_eq!(refused_changes(&cluster, &live), Ok(vec![]), "1024Mi is 1Gi");
+}
+
+#[test]
+fn a_change_of_storage_that_cannot_be_made_is_told_and_the_live_storage_is_kept() {
+    let live = [older_release()];
+    let around = Surroundings { live: &live, ..fresh() };
+    for (storage, said) in [
+        ("{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}", "made with 1Gi"),
+        ("{volumeClaimTemplate: {spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}}", "cannot be changed"),
+        ("{emptyDir: {}}", "would lose it"),
+    ] {
+        let mut kanidm = minimal();
+        kanidm.spec.storage = serde_norway::from_str(storage).unwrap();
+        let refused = refused_changes(&validate(&kanidm).unwrap(), &live).unwrap();
+        assert!(refused[0].to_string().contains(said), "{storage}: {refused:?}");
+        let made = statefulset(&kanidm, &around).unwrap().spec.unwrap();
+        assert_eq!(made.volume_claim_templates, live[0].spec.as_ref().unwrap().volume_claim_templates);
+    }
+}
+
+#[test]
+fn a_database_without_a_claim_does_not_get_one_later() {
+    let live = [statefulset(&minimal(), &fresh()).unwrap()];
+    let mut kanidm = minimal();
+    kanidm.spec.storage = serde_norway::from_str(
+        "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}",
+    )
+    .unwrap();
+    let refused = refused_changes(&validate(&kanidm).unwrap(), &live).unwrap();
+    assert!(refused[0].message.contains("was made without a claim"), "{refused:?}");
+    let made = statefulset(&kanidm, &Surroundings { live: &live, ..fresh() }).unwrap();
+    assert_eq!(made, live[0]);
+}
+
+#[test]
+fn renaming_the_group_of_the_only_node_is_refused_before_anything_is_applied() {
+    let live = [statefulset(&minimal(), &fresh()).unwrap()];
+    let mut kanidm = minimal();
+    kanidm.spec.replica_groups[0].name = "other".to_owned();
+    let refused = refused_changes(&validate(&kanidm).unwrap(), &live).unwrap_err();
+    assert!(refused[0].message.contains("'idm-default' belongs to a group that is gone"), "{refused:?}");
+}
+
+#[test]
+fn a_new_helper_image_reaches_the_pods_without_restarting_any() {
+    let before = statefulset(&minimal(), &fresh()).unwrap();
+    let after = statefulset(&minimal(), &Surroundings { helper_image: "example.com/kaniop:2", ..fresh() }).unwrap();
+    assert_eq!(template_hash(&before).unwrap(), template_hash(&after).unwrap());
+    let image = |set: &StatefulSet| {
+        let pod = set.spec.as_ref().unwrap().template.spec.as_ref().unwrap();
+        pod.init_containers.as_ref().unwrap()[0].image.clone()
+    };
+    assert_eq!((image(&before).as_deref(), image(&after).as_deref()), (Some(HELPER), Some("example.com/kaniop:2")));
+}
+
+#[test]
+fn whatever_a_server_reads_at_its_start_restarts_it_when_it_changes() {
+    type Change = fn(&mut Kanidm);
+    let before = statefulset(&minimal(), &fresh()).unwrap();
+    let changes: [(&str, Change); 4] = [
+        ("image", |kanidm| kanidm.spec.image = Some("kanidm/server:1.10.4".to_owned())),
+        ("server.toml", |kanidm| kanidm.spec.origin = Some("https://a.idm.example.com".to_owned())),
+        ("environment", |kanidm| kanidm.spec.env = serde_norway::from_str("[{name: A, value: b}]").unwrap()),
+        ("pod", |kanidm| kanidm.spec.replica_groups[0].node_selector = Some([("a".to_owned(), "b".to_owned())].into())),
+    ];
+    for (what, change) in changes {
+        let mut kanidm = minimal();
+        change(&mut kanidm);
+        let after = statefulset(&kanidm, &fresh()).unwrap();
+        assert_ne!(template_hash(&before), template_hash(&after), "{what}");
+    }
+    let renewed = statefulset(&minimal(), &Surroundings { tls_hash: Some("another"), ..fresh() }).unwrap();
+    assert_ne!(template_hash(&before), template_hash(&renewed), "certificate");
+    let mut scaled = minimal();
+    scaled.spec.replica_groups[0].replicas = 0;
+    assert_eq!(template_hash(&before), template_hash(&statefulset(&scaled, &fresh()).unwrap()), "scaling restarts nothing");
+}
+
+#[test]
+fn building_again_from_what_was_built_changes_nothing() {
+    for yaml in [include_str!("cluster/minimal.yaml"), include_str!("cluster/everything.yaml"), include_str!("cluster/ephemeral.yaml")] {
+        let kanidm = kanidm(yaml);
+        let first = statefulset(&kanidm, &fresh()).unwrap();
+        let live = [first.clone()];
+        assert_eq!(statefulset(&kanidm, &Surroundings { live: &live, ..fresh() }).unwrap(), first);
+    }
+}
+
+#[test]
+fn a_default_image_is_resolved_once_and_survives_an_upgrade_of_the_operator() {
+    let mut kanidm = minimal();
+    assert_eq!(validate(&kanidm).unwrap().image.as_str(), kaniop_core::cluster::image::DEFAULT_IMAGE);
+    kanidm.status = serde_norway::from_str("{version: {image: 'kanidm/server:1.9.3'}}").unwrap();
+    assert_eq!(validate(&kanidm).unwrap().image.as_str(), "kanidm/server:1.9.3");
+    kanidm.spec.image = Some("kanidm/server:1.10.4".to_owned());
+    assert_eq!(validate(&kanidm).unwrap().image.as_str(), "kanidm/server:1.10.4");
+}
+
+#[test]
+fn every_error_of_the_user_is_told_at_once_in_words() {
+    let yaml = "
+metadata: {name: My_Idm, namespace: default}
+spec:
+  domain: Example.com
+  origin: http://example.com
+  image: 'kanidm/server:'
+  portName: '8443'
+  tlsSecretName: TLS
+  storage: {volumeClaimTemplate: {spec: {resources: {requests: {storage: big}}}}}
+  replicaGroups:
+    - {name: a, replicas: 2, role: read_only_replica, primaryNode: true}
+    - {name: a, replicas: -1, primaryNode: true}
+    - {name: -b-, replicas: 0}
+apiVersion: kaniop.rs/v1beta1
+kind: Kanidm
+";
+    let refusals: Vec<_> = validate(&kanidm(yaml)).unwrap_err().iter().map(ToString::to_string).collect();
+    insta::assert_yaml_snapshot!("refusals", refusals);
+}
+
+#[test]
+fn one_wrong_field_is_named_with_the_way_out() {
+    type Change = fn(&mut Kanidm);
+    let cases: [(Change, &str); 6] = [
+        (|k| k.metadata.name = Some("a".repeat(49)), "metadata.name: must have at most 48 characters"),
+        (|k| k.spec.replica_groups[0].name = "g".repeat(49), "at most 51 characters together"),
+        (|k| k.spec.origin = Some("https://other.org".to_owned()), "spec.origin: host 'other.org' must be the domain"),
+        (|k| k.spec.replica_groups[0].replicas = 3, "use one group with at most one replica"),
+        (|k| k.spec.replica_groups[0].role = kaniop_api::kanidm::Role::ReadOnlyReplica, "one group needs a role that takes writes"),
+        (|k| k.spec.replica_groups.clear(), "one group needs a role that takes writes"),
+    ];
+    for (change, said) in cases {
+        let mut kanidm = minimal();
+        change(&mut kanidm);
+        let refusals = validate(&kanidm).unwrap_err();
+        assert_eq!(refusals.len(), 1, "{refusals:?}");
+        assert!(refusals[0].to_string().contains(said), "{refusals:?}");
+    }
+}
+
+mod every_valid_spec {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spec() -> impl Strategy<Value = Kanidm> {
+        let storage = prop_oneof![
+            Just(Value::Null),
+            Just(serde_json::json!({"emptyDir": {}})),
+            Just(serde_json::json!({"ephemeral": {}})),
+            "[0-9]{1,3}(Mi|Gi|G|)".prop_map(|size| serde_json::json!({"volumeClaimTemplate": {"spec": {
+                "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}}})),
+        ];
+        let origin = prop_oneof![Just(None), "https://[a-z\"\\]\\[]{0,8}\\.?example\\.com(:[0-9]{1,6})?".prop_map(Some)];
+        let group = ("[a-z0-9-]{1,40}", 0..3_i32, any::<bool>(), prop_oneof![Just("write_replica"), Just("read_only_replica")]);
+        let image = proptest::option::of("[a-z./:@0-9A-F]{1,40}");
+        ("[a-z0-9-]{1,30}", prop::collection::vec(group, 0..2), origin, storage, image, ".{0,16}").prop_map(
+            |(name, groups, origin, storage, image, env)| {
+                let groups: Vec<_> = groups
+                    .into_iter()
+                    .map(|(name, replicas, primary, role)| {
+                        serde_json::json!({"name": name, "replicas": replicas, "primaryNode": primary, "role": role})
+                    })
+                    .collect();
+                let object = serde_json::json!({
+                    "apiVersion": "kaniop.rs/v1beta1", "kind": "Kanidm",
+                    "metadata": {"name": name, "namespace": "default", "uid": "u"},
+                    "spec": {"domain": "example.com", "replicaGroups": groups, "origin": origin, "storage": storage, "image": image,
+                        "env": [{"name": "KANIDM_ROLE", "value": env}, {"name": "A", "value": env}]},
+                });
+                serde_json::from_value(object).unwrap()
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+        #[test]
+        fn is_built_with_names_that_kubernetes_takes_and_a_file_that_the_server_reads(kanidm in spec()) {
+            let Ok(cluster) = validate(&kanidm) else { return Ok(()) };
+            let children = build(&cluster, &fresh());
+            for (child, manifest) in children.iter().zip(manifests(&children)) {
+                let name = manifest["metadata"]["name"].as_str().unwrap();
+                prop_assert!(name.len() <= if matches!(child, Child::StatefulSet(_)) { 52 } else { 63 }, "{name}");
+                prop_assert_eq!(&manifest["metadata"]["ownerReferences"][0]["uid"], "u");
+                if let Child::Secret(_) = child {
+                    for file in manifest["data"].as_object().unwrap().values() {
+                        let file: toml::Table = toml::from_str(file.as_str().unwrap()).unwrap();
+                        prop_assert_eq!(file["domain"].as_str(), Some("example.com"));
+                        prop_assert_eq!(file.len(), 10);
+                    }
+                }
+            }
+            let made = statefulset(&kanidm, &fresh()).unwrap();
+            let again = statefulset(&kanidm, &Surroundings { live: std::slice::from_ref(&made), ..fresh() }).unwrap();
+            prop_assert_eq!(made, again);
+        }
+    }
+}

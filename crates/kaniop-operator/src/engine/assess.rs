@@ -1,0 +1,139 @@
+//! What one object's situation is, from memory alone: may it use its Kanidm, can the server be asked, and what does the plan say.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kaniop_api::Kanidm;
+use kaniop_core::entry::Snapshot;
+use kaniop_core::identity::{self, Desired, Finding, Obstacle, Plan};
+use kaniop_core::name::Owner;
+use kaniop_core::reason::Reason;
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+use kube::runtime::reflector::ObjectRef;
+use uuid::Uuid;
+
+use super::{Engine, Managed, kanidm_key};
+use crate::targets::{Target, Unusable};
+
+/// One object's situation.
+#[derive(Clone, Debug)]
+pub(super) enum Assessment {
+    /// Nothing can be done before somebody changes something.
+    Refused(Finding),
+    /// The server cannot be asked now.
+    Unknown(Finding),
+    /// The server's snapshot says this.
+    Planned(Plan),
+}
+
+impl Assessment {
+    /// Whether a pass on either would conclude the same. The texts of an outage may vary without anything having changed.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Refused(a), Self::Refused(b)) | (Self::Unknown(a), Self::Unknown(b)) => a.reason == b.reason,
+            (Self::Planned(a), Self::Planned(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// The server that an object may use, with its snapshot.
+pub(super) struct Usable {
+    pub(super) target: Arc<Target>,
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+/// Why an object cannot use its server: what to say, and what that means for a deletion.
+pub(super) struct Barred {
+    pub(super) finding: Finding,
+    pub(super) obstacle: Obstacle,
+}
+
+impl<K: Managed> Engine<K> {
+    /// The situation, with the server to act on if there is something to do.
+    pub(super) fn assess(&self, object: &K, spent: &BTreeSet<u32>) -> (Assessment, Option<Usable>) {
+        match self.server(object) {
+            Err(barred) if matches!(barred.obstacle, Obstacle::Unreachable(_)) => {
+                (Assessment::Unknown(barred.finding), None)
+            }
+            Err(barred) => (Assessment::Refused(barred.finding), None),
+            Ok(usable) => {
+                let plan = identity::plan::<K>(&desired(object, spent), &usable.snapshot);
+                (Assessment::Planned(plan), Some(usable))
+            }
+        }
+    }
+
+    /// The server that this object may use now. The selector is checked before any credential is touched.
+    pub(super) fn server(&self, object: &K) -> Result<Usable, Barred> {
+        let key = kanidm_key(object);
+        let found = self.ctx.kanidms.get(&ObjectRef::new(&key.name).within(&key.namespace));
+        let Some(kanidm) = found.filter(|kanidm| kanidm.metadata.deletion_timestamp.is_none()) else {
+            let message = format!("there is no Kanidm {key}; this object is reconciled as soon as there is");
+            return Err(barred(Reason::KanidmNotFound, message, Obstacle::KanidmGone));
+        };
+        if !self.selected(object, &kanidm) {
+            let message = format!(
+                "the Kanidm {key} does not select the namespace {:?} for {} objects: see its namespace selectors",
+                object.namespace().unwrap_or_default(),
+                K::KIND
+            );
+            return Err(barred(Reason::NamespaceNotSelected, message, Obstacle::NotSelected));
+        }
+        if kanidm.spec.paused {
+            let message = format!("the Kanidm {key} is paused");
+            return Err(barred(Reason::Paused, message, Obstacle::Paused));
+        }
+        let Some(target) = self.ctx.targets.get(&key) else {
+            return Err(unreachable(Reason::KanidmNotReady, format!("the Kanidm {key} is not Ready: see its conditions")));
+        };
+        match target.snapshot() {
+            Ok(snapshot) => Ok(Usable { target, snapshot }),
+            Err(Unusable::NotRead) => {
+                Err(unreachable(Reason::KanidmNotReady, format!("the entries of the Kanidm {key} have not been read yet")))
+            }
+            Err(Unusable::Fails(error)) => Err(unreachable(error.reason(), format!("Kanidm {key}: {error}"))),
+        }
+    }
+
+    fn selected(&self, object: &K, kanidm: &Kanidm) -> bool {
+        let namespace = object.namespace().unwrap_or_default();
+        if kanidm.namespace().as_ref() == Some(&namespace) {
+            return true;
+        }
+        let Some(Ok(selector)) = K::selector(kanidm).cloned().map(selector) else { return false };
+        let found = self.ctx.namespaces.get(&ObjectRef::new(&namespace));
+        found.is_some_and(|namespace| selector.matches(namespace.labels()))
+    }
+}
+
+fn selector(labels: LabelSelector) -> Result<Selector, kube::core::ParseExpressionError> {
+    Selector::try_from(labels)
+}
+
+fn barred(reason: Reason, message: String, obstacle: Obstacle) -> Barred {
+    Barred { finding: Finding { reason, message }, obstacle }
+}
+
+fn unreachable(reason: Reason, message: String) -> Barred {
+    barred(reason, message.clone(), Obstacle::Unreachable(message))
+}
+
+/// What an object wants of the server.
+pub(super) fn desired<'a, K: Managed>(object: &'a K, spent: &'a BTreeSet<u32>) -> Desired<'a, K> {
+    let meta = object.meta();
+    let name = meta.name.as_deref().unwrap_or_default();
+    Desired {
+        owner: Owner {
+            kind: K::KIND,
+            namespace: meta.namespace.as_deref().unwrap_or_default(),
+            name,
+            entry: object.kanidm_name().unwrap_or(name),
+        },
+        spec: object.spec(),
+        pinned: object.identity_status().and_then(|status| status.uuid.as_deref()).and_then(|uuid| Uuid::parse_str(uuid).ok()),
+        spent,
+    }
+}

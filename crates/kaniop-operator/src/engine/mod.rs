@@ -1,0 +1,189 @@
+//! Identities: the one loop for every kind. Observe (the shared snapshot) → plan (pure, `kaniop_core::identity`) → execute → report.
+//!
+//! Nothing here knows a field of any kind; a kind adds its table in core and the few lines of [`Managed`].
+
+mod assess;
+mod pass;
+mod removal;
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kaniop_api::shared::Identity;
+use kaniop_api::{Kanidm, KanidmGroup, KanidmPersonAccount};
+use kaniop_core::identity::IdentityKind;
+use kube::api::Api;
+use kube::core::NamespaceResourceScope;
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::{controller, watcher};
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_stream::wrappers::BroadcastStream;
+use tracing::Instrument;
+
+use self::assess::Assessment;
+use crate::context::Context;
+use crate::error::Error;
+use crate::retry::Retry;
+use crate::targets::{ObjectKey, Wake};
+
+/// Passes of one kind under way at a time.
+const CONCURRENCY: u16 = 16;
+/// Several changes of one object within this time are one pass.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+/// No pass takes longer.
+const DEADLINE: Duration = Duration::from_secs(90);
+
+/// What the engine needs to know of a kind besides its table.
+pub trait Managed:
+    IdentityKind<Spec: Send + Sync>
+    + Identity
+    + Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// Finalizer, in the spelling that older releases used.
+    const FINALIZER: &'static str;
+    /// Which namespaces may use this Kanidm for this kind.
+    fn selector(kanidm: &Kanidm) -> Option<&LabelSelector>;
+}
+
+impl Managed for KanidmGroup {
+    const FINALIZER: &'static str = "kanidmgroups.kaniop.rs/finalizer";
+    fn selector(kanidm: &Kanidm) -> Option<&LabelSelector> {
+        kanidm.spec.group_namespace_selector.as_ref()
+    }
+}
+
+impl Managed for KanidmPersonAccount {
+    // Misspelt, as objects of older releases carry it.
+    const FINALIZER: &'static str = "kanidmpersonsaccounts.kaniop.rs/finalizer";
+    fn selector(kanidm: &Kanidm) -> Option<&LabelSelector> {
+        kanidm.spec.person_namespace_selector.as_ref()
+    }
+}
+
+/// The loop of one kind.
+pub struct Engine<K: Managed> {
+    ctx: Context,
+    retry: Retry<ObjectKey>,
+    /// What each object's last pass concluded: an object whose conclusion would be the same again is not woken.
+    settled: Mutex<HashMap<ObjectKey, Assessment>>,
+    store: Store<K>,
+}
+
+/// Runs the loop of one kind until `stop` resolves.
+pub async fn run<K: Managed>(ctx: Context, stop: impl Future<Output = ()> + Send + Sync + 'static) {
+    let api: Api<K> = match &ctx.options.namespace {
+        Some(namespace) => Api::namespaced(ctx.client.clone(), namespace),
+        None => Api::all(ctx.client.clone()),
+    };
+    let config = controller::Config::default().concurrency(CONCURRENCY).debounce(DEBOUNCE);
+    let controller = Controller::new(api, watcher::Config::default()).with_config(config).graceful_shutdown_on(stop);
+    let wakes = BroadcastStream::new(ctx.targets.subscribe());
+    let engine =
+        Arc::new(Engine { ctx, retry: Retry::default(), settled: Mutex::default(), store: controller.store() });
+    let woken = engine.clone().woken(wakes);
+    controller
+        .reconcile_on(woken)
+        .run(reconcile, |_, error: &Error, _| after_failure(error), engine)
+        .for_each(|ended| async {
+            if let Err(controller::Error::QueueError(error)) = ended {
+                tracing::warn!(kind = K::KIND, %error, "a watch was interrupted; it begins anew");
+            }
+        })
+        .await;
+}
+
+/// Reached only by errors that [`reconcile`] did not turn into a wait of its own: none today.
+fn after_failure(error: &Error) -> Action {
+    tracing::error!(%error, "a pass failed without a wait");
+    Action::requeue(crate::retry::LONGEST)
+}
+
+async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result<Action, Error> {
+    let key = key(object.as_ref());
+    let span = tracing::info_span!(
+        "reconcile",
+        kind = K::KIND,
+        namespace = key.namespace,
+        name = key.name,
+        generation = object.meta().generation
+    );
+    let clock = engine.ctx.clock;
+    let began = clock.elapsed();
+    let passed = async {
+        let pass = tokio::time::timeout(DEADLINE, engine.pass(object)).await;
+        pass.unwrap_or(Err(Error::Deadline(DEADLINE)))
+    };
+    let passed = passed.instrument(span.clone()).await;
+    let outcome = passed.as_ref().map_or_else(Error::label, |_| "ok");
+    engine.ctx.metrics.pass(K::KIND, outcome, (clock.elapsed() - began).as_secs_f64());
+    match passed {
+        Ok(action) => Ok(action),
+        Err(error) => {
+            let wait = engine.retry.next(key);
+            span.in_scope(|| tracing::warn!(%error, wait_s = wait.as_secs_f32(), "the pass failed and is tried again"));
+            Ok(Action::requeue(wait))
+        }
+    }
+}
+
+impl<K: Managed> Engine<K> {
+    /// The objects for which something changed that they do not watch themselves.
+    fn woken(
+        self: Arc<Self>,
+        wakes: BroadcastStream<Wake>,
+    ) -> impl Stream<Item = ObjectRef<K>> + Send + 'static {
+        wakes.flat_map(move |wake| {
+            let concerned = |object: &K| match &wake {
+                Ok(Wake::Refreshed(kanidm) | Wake::Kanidm(kanidm)) => kanidm_key(object) == *kanidm,
+                Ok(Wake::Namespace(namespace)) => object.namespace().as_ref() == Some(namespace),
+                // Too many wakes at once were lost: everybody looks.
+                Err(_) => true,
+            };
+            let objects = self.store.state_filter(|object| concerned(object));
+            let refs: Vec<_> =
+                objects.iter().filter(|object| self.has_work(object)).map(|object| ObjectRef::from_obj(object.as_ref())).collect();
+            futures::stream::iter(refs)
+        })
+    }
+
+    fn has_work(&self, object: &K) -> bool {
+        if object.meta().deletion_timestamp.is_some() {
+            return true;
+        }
+        let assessed = self.assess(object, &BTreeSet::new()).0;
+        self.settled().get(&key(object)).is_none_or(|settled| !settled.same(&assessed))
+    }
+
+    fn settled(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Assessment>> {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Namespace and name of an object.
+fn key<K: ResourceExt>(object: &K) -> ObjectKey {
+    ObjectKey { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
+}
+
+/// The Kanidm that an object refers to.
+fn kanidm_key<K: Managed>(object: &K) -> ObjectKey {
+    let reference = object.kanidm_ref();
+    ObjectKey {
+        namespace: reference.namespace.clone().or_else(|| object.namespace()).unwrap_or_default(),
+        name: reference.name.clone(),
+    }
+}

@@ -1,0 +1,178 @@
+//! One pass over one object: assess, act, report.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kaniop_api::IdentityStatus;
+use kaniop_core::condition;
+use kaniop_core::entry::{Snapshot, Step};
+use kaniop_core::identity::{self, Finding, Outcome, Plan};
+use kaniop_core::name::GENERATIONS;
+use kaniop_kanidm::{Class, Error as KanidmError};
+use kube::Resource;
+use kube::runtime::controller::Action;
+
+use super::assess::{Assessment, Usable, desired};
+use super::{Engine, Managed, kanidm_key, key};
+use crate::error::Error;
+use crate::events::Notice;
+use crate::retry::LONGEST;
+use crate::status;
+
+/// What came of acting on a plan.
+struct Acted {
+    plan: Plan,
+    snapshot: Option<Arc<Snapshot>>,
+    failure: Option<KanidmError>,
+}
+
+impl<K: Managed> Engine<K> {
+    pub(super) async fn pass(&self, object: Arc<K>) -> Result<Action, Error> {
+        if object.meta().deletion_timestamp.is_some() {
+            return self.remove(object).await;
+        }
+        match self.assess(&object, &BTreeSet::new()) {
+            (Assessment::Refused(finding), _) => {
+                self.settle(&object, Assessment::Refused(finding.clone()));
+                self.report(&object, &Outcome::Refused(&finding)).await?;
+                Ok(Action::await_change())
+            }
+            (Assessment::Unknown(finding), _) => {
+                self.settle(&object, Assessment::Unknown(finding.clone()));
+                self.report(&object, &Outcome::Unknown(&finding)).await?;
+                Ok(Action::await_change())
+            }
+            (Assessment::Planned(plan), Some(usable)) => self.carry_out(object, plan, usable).await,
+            (Assessment::Planned(_), None) => Err(Error::Bug("a plan without a server".to_owned())),
+        }
+    }
+
+    async fn carry_out(&self, object: Arc<K>, plan: Plan, usable: Usable) -> Result<Action, Error> {
+        if plan.entry.is_some() && self.add_finalizer(&object).await? {
+            // The object's own change brings it here again.
+            return Ok(Action::await_change());
+        }
+        let acted = self.act(&object, plan, &usable).await?;
+        let snapshot = acted.snapshot.unwrap_or(usable.snapshot);
+        let entry = acted.plan.entry.and_then(|uuid| snapshot.get(uuid));
+        self.settle(&object, Assessment::Planned(acted.plan.clone()));
+        let Some(error) = acted.failure else {
+            let blocked = acted.plan.step.is_some();
+            let due = self.report(&object, &Outcome::Answered { entry, plan: &acted.plan }).await?;
+            self.retry.reset(&key(object.as_ref()));
+            let recheck = blocked.then_some(LONGEST);
+            return Ok(due.into_iter().chain(recheck).min().map_or_else(Action::await_change, Action::requeue));
+        };
+        let finding = Finding { reason: error.reason(), message: error.to_string() };
+        if error.class() == Class::Retry {
+            self.report(&object, &Outcome::Unknown(&finding)).await?;
+            return Ok(Action::requeue(self.retry.next(key(object.as_ref()))));
+        }
+        let mut plan = acted.plan.clone();
+        plan.findings.insert(0, refused(&finding, &plan));
+        self.report(&object, &Outcome::Answered { entry, plan: &plan }).await?;
+        Ok(Action::requeue(LONGEST))
+    }
+
+    /// Carries out the plan: one request, and a look at what it left. A used-up UUID is stepped over.
+    async fn act(&self, object: &K, mut plan: Plan, usable: &Usable) -> Result<Acted, Error> {
+        let mut spent = BTreeSet::new();
+        let mut snapshot = None;
+        for _ in 0..=GENERATIONS {
+            let Some(step) = plan.step.clone() else { break };
+            self.ctx.guard.check()?;
+            match usable.target.execute(&step).await {
+                Ok(_) => {
+                    self.announce(object, &step, &plan.changes).await;
+                    let known = usable.target.snapshot().ok();
+                    plan = identity::plan::<K>(&desired(object, &spent), known.as_ref().unwrap_or(&usable.snapshot));
+                    snapshot = known;
+                    break;
+                }
+                Err(KanidmError::UuidTaken) if matches!(step, Step::Create { .. }) => {
+                    let uuid = plan.entry.unwrap_or_default();
+                    match usable.target.read(uuid).await {
+                        Ok(Some(_)) => {}
+                        Ok(None) => spent.extend(desired(object, &spent).owner.uuids().zip(0..).find(|(ours, _)| *ours == uuid).map(|(_, nth)| nth)),
+                        Err(error) => return Ok(Acted { plan, snapshot, failure: Some(error) }),
+                    }
+                    snapshot = usable.target.snapshot().ok();
+                    plan = identity::plan::<K>(&desired(object, &spent), snapshot.as_ref().unwrap_or(&usable.snapshot));
+                }
+                Err(error) => return Ok(Acted { plan, snapshot, failure: Some(error) }),
+            }
+        }
+        Ok(Acted { plan, snapshot, failure: None })
+    }
+
+    async fn announce(&self, object: &K, step: &Step, changes: &[&'static str]) {
+        let fields = changes.join(", ");
+        let in_sync = object.identity_status().is_some_and(|status| {
+            status.ready == Some(true) && status.observed_generation == object.meta().generation
+        });
+        let (reason, note) = match step {
+            Step::Create { uuid, .. } => ("EntryCreated", format!("created with UUID {uuid}")),
+            Step::Put { .. } if in_sync => ("DriftRepaired", format!("changed behind our back and set again: {fields}")),
+            Step::Put { .. } => ("EntryUpdated", format!("set: {fields}")),
+            Step::Delete { uuid } => ("EntryDeleted", format!("deleted, UUID {uuid}")),
+        };
+        tracing::info!(reason, note, "changed on the server");
+        self.ctx.metrics.changed(K::KIND);
+        let notice = Notice { warning: false, reason: reason.to_owned(), note };
+        self.ctx.events.publish(&object.object_ref(&()), notice).await;
+    }
+
+    pub(super) async fn announce_deletion(&self, object: &K, step: &Step) {
+        self.announce(object, step, &[]).await;
+    }
+
+    pub(super) fn settle(&self, object: &K, assessment: Assessment) {
+        self.settled().insert(key(object), assessment);
+    }
+
+    /// Writes the status, and tells of a turn for the worse. Returns after how long the status has to be looked at anew.
+    pub(super) async fn report(&self, object: &K, outcome: &Outcome<'_>) -> Result<Option<Duration>, Error> {
+        let old = object.identity_status();
+        let now = self.ctx.clock.now();
+        let (stated, due) = identity::report::<K>(outcome, now);
+        let before = old.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let conditions = condition::after(before, &stated, object.meta().generation, now);
+        let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
+        let entry = match outcome {
+            Outcome::Answered { entry: Some(entry), .. } => Some(entry.uuid.to_string()),
+            _ => old.and_then(|status| status.uuid.clone()),
+        };
+        let new = IdentityStatus {
+            observed_generation: object.meta().generation,
+            ready: ready.map(|ready| ready.status == "True"),
+            kanidm_ref: Some(kanidm_key(object).to_string()),
+            uuid: entry,
+            conditions: Some(conditions.clone()),
+        };
+        let written = status::write(&self.ctx, object, old, &new).await?;
+        let seen = before.iter().find(|condition| condition.type_ == "Ready");
+        if let Some(ready) = ready.filter(|ready| written && ready.status != "True")
+            && seen.is_none_or(|seen| (&seen.status, &seen.reason) != (&ready.status, &ready.reason))
+        {
+            let notice = Notice { warning: true, reason: event_reason(&ready.reason), note: ready.message.clone() };
+            self.ctx.events.publish(&object.object_ref(&()), notice).await;
+        }
+        Ok(due)
+    }
+}
+
+/// Scripts written for older releases match on these two.
+fn event_reason(reason: &str) -> String {
+    match reason {
+        "NamespaceNotSelected" => "ResourceNotWatched".to_owned(),
+        "AccessDenied" | "InvalidValue" | "ConnectionFailed" | "CertificateInvalid" | "LoginFailed" => "KanidmClientError".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// The refusal in the words of the spec.
+fn refused(finding: &Finding, plan: &Plan) -> Finding {
+    let fields = if plan.changes.is_empty() { String::new() } else { format!(" (asked for: {})", plan.changes.join(", ")) };
+    Finding { reason: finding.reason, message: format!("{}{fields}", finding.message) }
+}

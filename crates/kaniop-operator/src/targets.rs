@@ -1,0 +1,331 @@
+//! The servers that can be reached, each with the snapshot that all its objects are planned against.
+//!
+//! One list per server and interval fills the snapshot; answers to our own writes keep it up to date in between. A server that does not answer is
+//! asked again with growing waits, and meanwhile nobody else sends it anything.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use kaniop_core::entry::{Entry, Snapshot, Step};
+use kaniop_core::identity;
+use kaniop_kanidm::{Client, Endpoint, Error};
+use secrecy::SecretString;
+use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+
+use crate::retry::Retry;
+
+/// Writes under way to one server at a time: it has one writer, so more only queue there.
+const WRITES_AT_ONCE: usize = 4;
+/// Failed looks in a row after which a server counts as not answering: one lost request is no outage.
+const FAILURES: u32 = 2;
+/// Longest wait between two looks at a server that does not answer.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Namespace and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// How to reach a server as the operator.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Address, host name and trust.
+    pub endpoint: Endpoint,
+    /// The operator's token.
+    pub token: SecretString,
+}
+
+/// What woke somebody up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The snapshot of this Kanidm was read anew, or its server stopped or began to answer.
+    Refreshed(ObjectKey),
+    /// This Kanidm was created, deleted or its spec changed.
+    Kanidm(ObjectKey),
+    /// This namespace changed.
+    Namespace(String),
+}
+
+/// What is known of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Not looked at yet.
+    Unknown,
+    /// The last look succeeded.
+    Answers,
+    /// The last looks failed so.
+    Fails(Error),
+}
+
+/// One server.
+#[derive(Debug)]
+pub struct Target {
+    client: Client,
+    attributes: Vec<kaniop_core::entry::Attr>,
+    known: RwLock<Known>,
+    writes: Semaphore,
+    look: Notify,
+}
+
+#[derive(Debug)]
+struct Known {
+    snapshot: Option<Arc<Snapshot>>,
+    health: Health,
+    failures: u32,
+    /// Entries that we wrote while a list was under way: for these our answer is newer than the list.
+    touched: BTreeSet<Uuid>,
+}
+
+impl Target {
+    fn new(connection: &Connection) -> Result<Self, Error> {
+        Ok(Self {
+            client: Client::new(&connection.endpoint, connection.token.clone())?,
+            attributes: identity::attributes(),
+            known: RwLock::new(Known { snapshot: None, health: Health::Unknown, failures: 0, touched: BTreeSet::new() }),
+            writes: Semaphore::new(WRITES_AT_ONCE),
+            look: Notify::new(),
+        })
+    }
+
+    /// The snapshot, or why there is none to be trusted.
+    ///
+    /// # Errors
+    /// [`Unusable`] when the server was not read yet or does not answer.
+    pub fn snapshot(&self) -> Result<Arc<Snapshot>, Unusable> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        match (&known.health, &known.snapshot) {
+            (Health::Fails(error), _) => Err(Unusable::Fails(error.clone())),
+            (_, Some(snapshot)) => Ok(snapshot.clone()),
+            (_, None) => Err(Unusable::NotRead),
+        }
+    }
+
+    /// What is known of the server.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).health.clone()
+    }
+
+    /// The server's version as it says it in its answers.
+    #[must_use]
+    pub fn server_version(&self) -> Option<String> {
+        self.client.server_version()
+    }
+
+    /// Sends one step and takes its answer into the snapshot.
+    ///
+    /// # Errors
+    /// As the server or the network gives them. An error that speaks of the whole server makes it be looked at again at once.
+    pub async fn execute(&self, step: &Step) -> Result<Option<Entry>, Error> {
+        let _permit = self.writes.acquire().await.map_err(|_| Error::Socket("the server was given up".to_owned()))?;
+        match self.client.execute(step, &self.attributes).await {
+            Ok(answer) => {
+                match (step, &answer) {
+                    (Step::Delete { uuid }, _) => self.learn(*uuid, None),
+                    (_, Some(entry)) => self.learn(entry.uuid, Some(entry.clone())),
+                    (_, None) => {}
+                }
+                Ok(answer)
+            }
+            Err(error) => {
+                if matches!(error, Error::Unauthenticated
+                        | Error::Unreachable { .. }
+                        | Error::Certificate { .. }
+                        | Error::Conflict { .. }
+                        | Error::UnknownReference
+                        | Error::NotFound) {
+                    self.look.notify_one();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads one entry and takes it into the snapshot.
+    ///
+    /// # Errors
+    /// As the server or the network gives them.
+    pub async fn read(&self, uuid: Uuid) -> Result<Option<Entry>, Error> {
+        let entry = self.client.entry(uuid, &self.attributes).await?;
+        self.learn(uuid, entry.clone());
+        Ok(entry)
+    }
+
+    fn learn(&self, uuid: Uuid, entry: Option<Entry>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.touched.insert(uuid);
+        if let Some(snapshot) = &mut known.snapshot {
+            let snapshot = Arc::make_mut(snapshot);
+            entry.map_or_else(|| snapshot.remove(uuid), |entry| snapshot.insert(entry));
+        }
+    }
+
+    /// Looks at the server. Returns whether it succeeded, and whether somebody should hear of it.
+    async fn refresh(&self) -> (bool, bool) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).touched.clear();
+        let read = self.client.entries(&self.attributes).await;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(entries) => known.succeeded(Snapshot::new(entries)),
+            Err(error) => known.failed(error),
+        }
+    }
+}
+
+impl Known {
+    fn succeeded(&mut self, mut snapshot: Snapshot) -> (bool, bool) {
+        if let Some(old) = &self.snapshot {
+            for uuid in &self.touched {
+                old.get(*uuid).cloned().map_or_else(|| snapshot.remove(*uuid), |entry| snapshot.insert(entry));
+            }
+        }
+        self.snapshot = Some(Arc::new(snapshot));
+        self.health = Health::Answers;
+        self.failures = 0;
+        (true, true)
+    }
+
+    fn failed(&mut self, error: Error) -> (bool, bool) {
+        self.failures += 1;
+        // A refusal is an answer: it is final at once. Silence has to last.
+        let sure = self.failures >= FAILURES || error.class() != kaniop_kanidm::Class::Retry || self.snapshot.is_none();
+        let news = sure && self.health != Health::Fails(error.clone());
+        if sure {
+            self.health = Health::Fails(error);
+        }
+        (false, news)
+    }
+}
+
+/// Why a target's snapshot cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// The first look has not ended.
+    NotRead,
+    /// The server does not answer as it should.
+    Fails(Error),
+}
+
+struct Held {
+    target: Arc<Target>,
+    fingerprint: String,
+    task: AbortHandle,
+}
+
+/// All servers.
+pub struct Targets {
+    interval: Duration,
+    held: Mutex<HashMap<ObjectKey, Held>>,
+    wake: broadcast::Sender<Wake>,
+}
+
+impl Targets {
+    /// No servers yet; each will be looked at once per interval.
+    #[must_use]
+    pub fn new(interval: Duration) -> Self {
+        Self { interval, held: Mutex::default(), wake: broadcast::channel(4096).0 }
+    }
+
+    /// Hears of everything that may give work.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Wake> {
+        self.wake.subscribe()
+    }
+
+    /// Tells everybody.
+    pub fn wake(&self, wake: Wake) {
+        // Nobody listening is no error: the controllers have not begun or have ended.
+        let _ = self.wake.send(wake);
+    }
+
+    /// The server of this Kanidm.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<Target>> {
+        self.lock().get(key).map(|held| held.target.clone())
+    }
+
+    /// What is known of the server of this Kanidm.
+    #[must_use]
+    pub fn health(&self, key: &ObjectKey) -> Health {
+        self.get(key).map_or(Health::Unknown, |target| target.health())
+    }
+
+    /// This is how the server of this Kanidm is reached now. The same again changes nothing.
+    ///
+    /// # Errors
+    /// When no client can be made of it.
+    pub fn set(self: &Arc<Self>, key: &ObjectKey, connection: &Connection) -> Result<(), Error> {
+        let fingerprint = fingerprint(connection);
+        let mut held = self.lock();
+        if held.get(key).is_some_and(|old| old.fingerprint == fingerprint) {
+            return Ok(());
+        }
+        let target = Arc::new(Target::new(connection)?);
+        let task = tokio::spawn(looks(self.clone(), key.clone(), target.clone())).abort_handle();
+        if let Some(old) = held.insert(key.clone(), Held { target, fingerprint, task }) {
+            old.task.abort();
+        }
+        Ok(())
+    }
+
+    /// The server of this Kanidm is not to be spoken to any more.
+    pub fn remove(&self, key: &ObjectKey) {
+        if let Some(old) = self.lock().remove(key) {
+            old.task.abort();
+            self.wake(Wake::Refreshed(key.clone()));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fingerprint(connection: &Connection) -> String {
+    use secrecy::ExposeSecret;
+    let Connection { endpoint, token } = connection;
+    kaniop_core::name::fingerprint([
+        endpoint.origin.as_str().as_bytes(),
+        endpoint.address.to_string().as_bytes(),
+        format!("{:?}", endpoint.trust).as_bytes(),
+        token.expose_secret().as_bytes(),
+    ])
+}
+
+/// Looks at one server for as long as it is held.
+async fn looks(targets: Arc<Targets>, key: ObjectKey, target: Arc<Target>) {
+    let retry = Retry::default();
+    loop {
+        let (answered, news) = target.refresh().await;
+        if news {
+            if let Health::Fails(error) = target.health() {
+                tracing::warn!(kanidm = %key, %error, "the server does not answer as it should");
+            }
+            targets.wake(Wake::Refreshed(key.clone()));
+        }
+        let wait = if answered {
+            retry.reset(&());
+            targets.interval.mul_f64(0.9 + 0.2 * fastrand::f64())
+        } else {
+            retry.next(()).min(LONGEST_WAIT).min(targets.interval)
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = target.look.notified() => {}
+        }
+    }
+}
