@@ -1,0 +1,156 @@
+//! The images that the demo and the tests run: the operator, the development server, a busybox.
+//! Decides what has to be built and loaded; `build` and `cluster` do it.
+
+mod build;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+pub(crate) use build::{Built, file_name};
+use build::{Recipe, build};
+
+use crate::cluster::{Cluster, layout};
+use crate::command::{interactive, output};
+use crate::report::{note, phase};
+use crate::tools::{self, Need};
+use crate::workspace::{cargo_target, root};
+
+/// The operator's image.
+pub(crate) const OPERATOR: &str = "localhost/kaniop:dev";
+/// The variable that names a Kanidm server image to use in place of the development server's.
+pub(crate) const KANIDM_IMAGE: &str = "KANIDM_IMAGE";
+
+/// The images to install with.
+#[derive(Clone, Debug)]
+pub(crate) struct Images {
+    /// The operator, with the node helper in it.
+    pub(crate) operator: String,
+    /// The Kanidm server.
+    pub(crate) kanidm: String,
+}
+
+/// Builds what has changed and loads what the cluster lacks.
+///
+/// # Errors
+/// When a build fails, or the image that `KANIDM_IMAGE` names can neither be found nor pulled.
+pub(crate) fn ensure(cluster: &Cluster) -> Result<Images> {
+    if let Some(complaint) = tools::complaint(&tools::lacking(&[Need::Images, Need::Build])) {
+        bail!(complaint);
+    }
+    let operator = phase("operator binary", operator_binary)?;
+    let operator =
+        Recipe { name: OPERATOR, containerfile: root().join("Containerfile"), files: vec![(operator, "kaniop")] };
+    load(cluster, phase("operator image", || build(&operator))?)?;
+    let kanidm = match given_server() {
+        Some(image) => phase("Kanidm image", || cluster.ensure_image(&image)).map(|()| image)?,
+        None => development_server(cluster)?,
+    };
+    Ok(Images { operator: OPERATOR.to_owned(), kanidm })
+}
+
+/// Builds the image that holds every pod's network open and loads it into the development cluster,
+/// which must run already.
+///
+/// # Errors
+/// When it cannot be built or loaded.
+pub(crate) fn ensure_busybox() -> Result<Built> {
+    let binary = tools::locate("busybox").with_context(|| tools::missing("busybox"))?;
+    let recipe = Recipe {
+        name: layout::PAUSE_IMAGE,
+        containerfile: root().join("dev/cluster/Containerfile.busybox"),
+        files: vec![(binary, "busybox")],
+    };
+    let built = build(&recipe)?;
+    crate::cluster::containerd::load(&built)?;
+    Ok(built)
+}
+
+fn load(cluster: &Cluster, image: Built) -> Result<()> {
+    if cluster.is_external() {
+        note(format_args!("your cluster must get {} by itself, for instance by one of:", image.name));
+        note(format_args!("  kind load image-archive {}", image.archive.display()));
+        note(format_args!("  k3s ctr images import {}", image.archive.display()));
+        return Ok(());
+    }
+    phase(&format!("load {}", image.name), || cluster.load_image(&image))
+}
+
+/// The server image that the user wants, if any.
+fn given_server() -> Option<String> {
+    std::env::var(KANIDM_IMAGE).ok().map(|image| image.trim().to_owned()).filter(|image| !image.is_empty())
+}
+
+fn operator_binary() -> Result<PathBuf> {
+    let target = host_target()?;
+    let mut cargo = cargo();
+    cargo
+        .args(["build", "--release", "--locked", "--package", "kaniop-operator", "--target", &target])
+        .current_dir(root());
+    // Static, so that it runs FROM scratch. With --target the flags do not reach build scripts and
+    // macros, which cannot be linked so.
+    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    interactive(&mut cargo).context("build the operator")?;
+    Ok(cargo_target().join(target).join("release/kaniop"))
+}
+
+fn development_server(cluster: &Cluster) -> Result<String> {
+    let source = root().join("dev/kanidm");
+    let target = host_target()?;
+    phase("development server", || {
+        // Its own .cargo/config.toml makes it static, for tests and image alike.
+        let mut cargo = cargo();
+        cargo.args(["build", "--locked", "--bin", "kanidmd"]).current_dir(&source).env_remove("RUSTFLAGS");
+        interactive(&mut cargo).context("build the development server in dev/kanidm")
+    })?;
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source.join("target"), |folder| source.join(folder));
+    let binary = folder.join(target).join("debug/kanidmd");
+    let name = format!("localhost/kanidm-dev:{}", series(&source)?);
+    let recipe = Recipe { name: &name, containerfile: source.join("Containerfile"), files: vec![(binary, "kanidmd")] };
+    load(cluster, phase("development server image", || build(&recipe))?)?;
+    Ok(name)
+}
+
+/// The series (major and minor number) of the development server: it is what an operator reads a
+/// server's version from.
+fn series(source: &Path) -> Result<String> {
+    let file = source.join("Cargo.toml");
+    let text = std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+    series_of(&text).with_context(|| format!("{} has no package version of the form 1.2.3", file.display()))
+}
+
+fn series_of(manifest: &str) -> Option<String> {
+    let manifest: toml::Table = toml::from_str(manifest).ok()?;
+    let mut numbers = manifest.get("package")?.get("version")?.as_str()?.split('.');
+    Some(format!("{}.{}", numbers.next()?, numbers.next()?))
+}
+
+fn host_target() -> Result<String> {
+    let said = output(Command::new("rustc").arg("-vV"))?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc does not tell its host target")?.to_owned())
+}
+
+/// The cargo that runs us, without what it tells us about ourselves.
+fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CARGO_PKG_") || name == "CARGO_MANIFEST_DIR" {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_series_is_the_first_two_numbers() {
+        assert_eq!(series_of("[package]\nversion = \"1.7.4\"\n").as_deref(), Some("1.7"));
+        assert_eq!(series_of("[package]\nname = \"x\"\n"), None);
+    }
+}

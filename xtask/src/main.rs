@@ -1,0 +1,119 @@
+//! The project's own tasks, run as `cargo xtask TASK`. This file only says which there are.
+
+mod apiserver;
+mod cluster;
+mod command;
+mod generate;
+mod gobuild;
+mod images;
+mod interrupt;
+mod licences;
+mod process;
+mod report;
+mod setup;
+mod tidy;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::cluster::{Cluster, become_command};
+
+/// Tasks of the Kaniop project.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what a fresh Debian machine lacks and build the development cluster's binaries
+    Setup,
+    /// A one-node Kubernetes on this machine, in its own network namespace
+    #[command(subcommand)]
+    Cluster(ClusterTask),
+    /// Build the operator's and the development server's image and load them into the cluster
+    Images,
+    /// Run kubectl on the cluster
+    Kubectl(Passed),
+    /// Run Helm on the cluster
+    Helm(Passed),
+    /// Run any program where the cluster's addresses are reachable
+    InNetwork(Passed),
+    /// Run a program beside an API server of its own (no nodes), which ends with it
+    WithApiserver(apiserver::Options),
+    /// Write what is generated: the chart's CRDs and roles, the reference pages
+    Gen {
+        /// Change nothing, fail when something is out of date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check what no compiler checks: invariants, style, the truth of the documents
+    Tidy,
+    /// Check licences, banned crates and sources of all dependencies
+    Licences,
+}
+
+#[derive(Subcommand)]
+enum ClusterTask {
+    /// Bring it up; if it is up, find that out
+    Up,
+    /// Take it down
+    Down {
+        /// Keep objects and volumes for the next `up`
+        #[arg(long)]
+        keep_data: bool,
+    },
+    /// Say how it is; fails unless it is wholly up
+    Status,
+}
+
+/// Words that are passed on as they are.
+#[derive(clap::Args)]
+struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<ExitCode> {
+    match task {
+        Task::Setup => setup::setup()?,
+        Task::Cluster(ClusterTask::Up) => Cluster::from_env()?.up()?,
+        Task::Cluster(ClusterTask::Down { keep_data }) => Cluster::from_env()?.down(keep_data)?,
+        Task::Cluster(ClusterTask::Status) => Cluster::from_env()?.status()?,
+        Task::Images => {
+            let images = images::ensure(&Cluster::from_env()?)?;
+            println!("operator: {}\nkanidm: {}", images.operator, images.kanidm);
+        }
+        Task::Kubectl(passed) => return Err(become_command(Cluster::from_env()?.kubectl(passed.words))),
+        Task::Helm(passed) => return Err(become_command(Cluster::from_env()?.helm(passed.words))),
+        Task::InNetwork(passed) => return in_network(&passed.words),
+        Task::WithApiserver(options) => return apiserver::run(&options),
+        Task::Gen { check } => generate::run(check)?,
+        Task::Tidy => tidy::run()?,
+        Task::Licences => licences::run()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn in_network(words: &[String]) -> Result<ExitCode> {
+    let Some((program, arguments)) = words.split_first() else { anyhow::bail!("say which program to run") };
+    let mut command = Cluster::from_env()?.in_network(program);
+    command.args(arguments);
+    Err(become_command(command))
+}

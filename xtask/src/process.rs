@@ -1,0 +1,214 @@
+//! Starts components that outlive us, finds them again and ends them.
+//!
+//! A process is ours when its environment carries our mark. The kernel keeps that for each process,
+//! so nothing can be stale: no file of process ids is written, a crash between starting a process
+//! and recording it cannot orphan it, and a reused id is never taken for ours. Signals go through
+//! a process handle that is opened before the mark is checked.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::command::not_started;
+use crate::tools;
+
+/// The environment variable that carries the mark.
+const VARIABLE: &str = "KANIOP_DEV_COMPONENT";
+
+/// How long the kernel may take to end a killed process before we give up on it.
+const KILLED_ENDS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Says whose a process is and what it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mark {
+    /// The cluster it belongs to: its folder of runtime files.
+    pub(crate) owner: String,
+    /// What it is, `etcd` for instance.
+    pub(crate) component: String,
+    /// A digest of all that shaped it; a different one means that it is out of date.
+    pub(crate) stamp: String,
+}
+
+impl Mark {
+    fn render(&self) -> String {
+        format!("{}|{}|{}", self.component, self.stamp, self.owner)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '|').map(str::to_owned);
+        Some(Self { component: parts.next()?, stamp: parts.next()?, owner: parts.next()? })
+    }
+
+    /// Finds the mark in the environment block of a process, as `/proc/<pid>/environ` has it.
+    fn in_environment(block: &[u8]) -> Option<Self> {
+        block.split(|byte| *byte == 0).find_map(|entry| {
+            let value = std::str::from_utf8(entry).ok()?.strip_prefix(VARIABLE)?.strip_prefix('=')?;
+            Self::parse(value)
+        })
+    }
+}
+
+/// A live process of ours.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) mark: Mark,
+    /// The component itself, not one of the processes that it started.
+    pub(crate) main: bool,
+    handle: OwnedFd,
+}
+
+/// Starts `argv` in a session of its own, so that closing the terminal does not end it, with its
+/// output going to `log`.
+pub(crate) fn start(argv: &[String], mark: &Mark, log: &Path) -> Result<Child> {
+    let output = File::create(log).with_context(|| format!("create {}", log.display()))?;
+    Command::new("setsid")
+        .args(argv)
+        .env(VARIABLE, mark.render())
+        .env("PATH", tools::search_path())
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+        .map_err(|e| not_started("setsid", e))
+}
+
+/// All live processes with `owner`'s mark.
+pub(crate) fn find(owner: &str) -> Result<Vec<Process>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").context("read /proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        found.extend(open(pid, owner));
+    }
+    let marked: Vec<(i32, String)> = found.iter().map(|p| (p.pid, p.mark.component.clone())).collect();
+    for process in &mut found {
+        let inherited =
+            parent(process.pid).is_some_and(|parent| marked.contains(&(parent, process.mark.component.clone())));
+        // A container's shim detaches from containerd, so its parent does not give it away.
+        process.main = !inherited && !program(process.pid).starts_with("containerd-shim");
+    }
+    Ok(found)
+}
+
+/// Asks the processes to end, and kills those that have not after `grace`.
+///
+/// # Errors
+/// When a killed process does not go away (it hangs in the kernel).
+pub(crate) fn end(processes: &[Process], grace: Duration) -> Result<()> {
+    if !grace.is_zero() {
+        signal(processes, Signal::TERM);
+        if all_gone(processes, grace)? {
+            return Ok(());
+        }
+    }
+    signal(processes, Signal::KILL);
+    if all_gone(processes, KILLED_ENDS_WITHIN)? {
+        return Ok(());
+    }
+    let names: Vec<_> = processes.iter().map(|p| format!("{} ({})", p.mark.component, p.pid)).collect();
+    bail!("still running after SIGKILL, one of: {}", names.join(", "))
+}
+
+/// Opens a handle first and reads the mark after it: the handle then is of the marked process.
+fn open(pid: i32, owner: &str) -> Option<Process> {
+    let environment = format!("/proc/{pid}/environ");
+    Mark::in_environment(&fs::read(&environment).ok()?)?;
+    let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let mark = Mark::in_environment(&fs::read(&environment).ok()?).filter(|mark| mark.owner == owner)?;
+    Some(Process { pid, mark, main: true, handle })
+}
+
+fn signal(processes: &[Process], signal: Signal) {
+    for process in processes {
+        // The only failure is that it has ended, which is what we want.
+        let _ = pidfd_send_signal(&process.handle, signal);
+    }
+}
+
+fn all_gone(processes: &[Process], within: Duration) -> Result<bool> {
+    let deadline = Instant::now() + within;
+    for process in processes {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).context("deadline")?;
+        let mut handles = [PollFd::new(&process.handle, PollFlags::IN)];
+        if poll(&mut handles, Some(&timeout))? == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in parentheses, which may itself hold any character.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn program(pid: i32) -> String {
+    let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    file.and_then(|file| file.file_name().map(|name| name.to_string_lossy().into_owned())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(owner: &str) -> Mark {
+        Mark { owner: owner.to_owned(), component: "sleeper".to_owned(), stamp: "1".to_owned() }
+    }
+
+    fn start_in(folder: &Path, script: &str) -> (Mark, Child) {
+        let mark = mark(&folder.to_string_lossy());
+        let argv = ["sh", "-c", script].map(str::to_owned);
+        let child = start(&argv, &mark, &folder.join("log")).unwrap();
+        (mark, child)
+    }
+
+    #[test]
+    fn a_mark_survives_the_environment_block() {
+        let block = format!("A=1\0{VARIABLE}={}\0B=2\0", mark("/run/x|y").render());
+        assert_eq!(Mark::in_environment(block.as_bytes()), Some(mark("/run/x|y")));
+        assert_eq!(Mark::in_environment(b"A=1\0KANIOP_DEV_COMPONENTS=a|b|c\0"), None);
+    }
+
+    #[test]
+    fn a_started_process_is_found_by_its_owner_only_and_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mark, mut child) = start_in(folder.path(), "sleep 600 & wait");
+        let found = find(&mark.owner).unwrap();
+        let main: Vec<_> = found.iter().filter(|p| p.main).collect();
+        assert_eq!(main.len(), 1);
+        assert_eq!(main[0].pid, i32::try_from(child.id()).unwrap());
+        assert!(find("/run/someone-else").unwrap().is_empty());
+        end(&found, Duration::from_secs(5)).unwrap();
+        child.wait().unwrap();
+        let rest = find(&mark.owner).unwrap();
+        end(&rest, Duration::ZERO).unwrap();
+        assert!(find(&mark.owner).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_process_that_ignores_the_request_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mark, mut child) = start_in(folder.path(), "trap '' TERM; echo ready; while :; do sleep 0.1; done");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while fs::read_to_string(folder.path().join("log")).unwrap().is_empty() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        end(&find(&mark.owner).unwrap(), Duration::from_millis(300)).unwrap();
+        assert!(!child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_reused_process_id_is_not_taken_for_ours() {
+        let mine = i32::try_from(std::process::id()).unwrap();
+        assert!(open(mine, "/run/kaniop-dev").is_none());
+    }
+}
