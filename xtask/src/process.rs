@@ -116,6 +116,27 @@ pub(crate) fn end(processes: &[Process], grace: Duration) -> Result<()> {
     bail!("still running after SIGKILL, one of: {}", names.join(", "))
 }
 
+/// The first process of one of these names that sees the same files as we do and is not `owner`'s.
+/// Those inside of containers see others.
+///
+/// # Errors
+/// When the processes cannot be listed.
+pub(crate) fn foreign(names: &[&str], owner: &str) -> Result<Option<String>> {
+    let files = fs::read_link("/proc/self/ns/mnt").context("read our own namespace")?;
+    for entry in fs::read_dir("/proc").context("read /proc")? {
+        let folder = entry?.path();
+        let name = fs::read_to_string(folder.join("comm")).unwrap_or_default().trim_end().to_owned();
+        if !names.contains(&name.as_str()) || !fs::read_link(folder.join("ns/mnt")).is_ok_and(|found| found == files) {
+            continue;
+        }
+        let mark = fs::read(folder.join("environ")).ok().and_then(|block| Mark::in_environment(&block));
+        if mark.is_none_or(|mark| mark.owner != owner) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
 /// Opens a handle first and reads the mark after it: the handle then is of the marked process.
 fn open(pid: i32, owner: &str) -> Option<Process> {
     let environment = format!("/proc/{pid}/environ");
@@ -192,6 +213,24 @@ mod tests {
         let rest = find(&mark.owner).unwrap();
         end(&rest, Duration::ZERO).unwrap();
         assert!(find(&mark.owner).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_program_of_another_owner_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("kaniop-node");
+        fs::copy(tools::locate("sleep").unwrap(), &program).unwrap();
+        let mark = mark(&folder.path().to_string_lossy());
+        let argv = [program.to_string_lossy().into_owned(), "600".to_owned()];
+        let mut child = start(&argv, &mark, &folder.path().join("log")).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while foreign(&["kaniop-node"], "/run/other").unwrap().is_none() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        assert_eq!(foreign(&["kaniop-node"], "/run/other").unwrap().as_deref(), Some("kaniop-node"));
+        assert_eq!(foreign(&["kaniop-node"], &mark.owner).unwrap(), None);
+        end(&find(&mark.owner).unwrap(), Duration::ZERO).unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -78,7 +78,10 @@ fn containerd(cni_bin: &Path) -> Result<String> {
             // So that a pod's network namespace can be told from those of other runtimes.
             "netns_mounts_under_state_dir": true,
             "cni": {"bin_dir": cni_bin, "conf_dir": format!("{DATA}/cni")},
-            "containerd": {"runtimes": {"runc": {"runtime_type": "io.containerd.runc.v2"}}},
+            "containerd": {"runtimes": {"runc": {
+                "runtime_type": "io.containerd.runc.v2",
+                "options": {"Root": format!("{RUN}/runc")},
+            }}},
         }},
     });
     toml::to_string(&config).context("render containerd's configuration")

@@ -45,16 +45,10 @@ pub(crate) fn finish_interrupted() -> Result<()> {
 pub(crate) fn take_down(keep_data: bool) -> Result<()> {
     phase("pods", || {
         // Without its kubelet a pod that ends is not started again.
-        end(|process| process.mark.component == "kubelet", Duration::ZERO)?;
+        end(|process| process.mark.component == "kubelet", false)?;
         cgroup::end_all(if keep_data { POD_GRACE } else { Duration::ZERO })
     })?;
-    phase("components", || {
-        // The API server first: without etcd it would wait for it rather than end. What the
-        // components themselves started comes last.
-        end(|p| p.main && grace(p).is_zero(), Duration::ZERO)?;
-        end(|p| p.main, if keep_data { DATABASE_GRACE } else { Duration::ZERO })?;
-        end(|_| true, Duration::ZERO)
-    })?;
+    phase("components", || end(|_| true, keep_data))?;
     phase("network and mounts", || {
         leftovers::remove_shim_sockets();
         leftovers::unmount_all()?;
@@ -79,15 +73,23 @@ fn discard() -> Result<()> {
     finish_interrupted()
 }
 
-/// Ends the chosen processes of the cluster.
-fn end(chosen: impl Fn(&Process) -> bool, grace: Duration) -> Result<()> {
-    let mut processes = process::find(RUN)?;
-    processes.retain(chosen);
-    process::end(&processes, grace)
+/// Ends the chosen processes of the cluster; databases get time to close if their data is wanted.
+/// The stateless ones come first, for an API server without etcd would wait for it rather than end,
+/// and what the components themselves started comes last.
+///
+/// # Errors
+/// When one of them cannot be ended.
+pub(crate) fn end(chosen: impl Fn(&Process) -> bool, wanted: bool) -> Result<()> {
+    let step = |which: fn(&Process) -> bool, grace| {
+        let mut processes = process::find(RUN)?;
+        processes.retain(|process| chosen(process) && which(process));
+        process::end(&processes, grace)
+    };
+    step(|process| process.main && !has_database(process), Duration::ZERO)?;
+    step(|process| process.main, if wanted { DATABASE_GRACE } else { Duration::ZERO })?;
+    step(|process| !process.main, Duration::ZERO)
 }
 
-fn grace(process: &Process) -> Duration {
-    let components = components::all(true);
-    let known = components.into_iter().find(|component| component.name == process.mark.component);
-    known.map(|component| component.grace).unwrap_or_default()
+fn has_database(process: &Process) -> bool {
+    components::DATABASES.contains(&process.mark.component.as_str())
 }

@@ -16,6 +16,21 @@ const SHIM_SOCKETS: &str = "/run/containerd/s";
 const LOG_LINKS: &str = "/var/log/containers";
 /// Where CNI keeps the results of every runtime on the machine.
 const CNI_RESULTS: &str = "/var/lib/cni/results";
+/// Where containerd looks for networks of runtimes that have no setting of their own.
+const CNI_DEFAULT: &str = "/etc/cni/net.d";
+/// Where the kubelet listens for device plugins, whatever its own folder is.
+const KUBELET_SOCKET: &str = "/var/lib/kubelet/device-plugins/kubelet.sock";
+
+/// Folders that we may have been the only user of, inner ones first.
+const EMPTIED: [&str; 7] = [
+    LOG_LINKS,
+    CNI_RESULTS,
+    "/var/lib/cni",
+    "/var/lib/kubelet/device-plugins",
+    "/var/lib/kubelet",
+    CNI_DEFAULT,
+    "/etc/cni",
+];
 
 /// Unmounts everything below our folders.
 ///
@@ -49,26 +64,42 @@ pub(crate) fn remove_shim_sockets() {
     let _ = fs::remove_dir("/run/containerd");
 }
 
-/// Removes log links and cached network results of our containers.
+/// Removes what containers and the kubelet leave in places that no setting moves. Folders go only
+/// when nothing else is in them.
 ///
 /// # Errors
 /// When one of them is there and cannot be removed.
 pub(crate) fn remove_traces() -> Result<()> {
     for link in entries(Path::new(LOG_LINKS)) {
         if fs::read_link(&link).is_ok_and(|target| target.starts_with(DATA)) {
-            fs::remove_file(&link).with_context(|| format!("remove {}", link.display()))?;
+            remove_file(&link)?;
         }
     }
-    for result in entries(Path::new(CNI_RESULTS)) {
-        let name = result.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with(&format!("{CNI_NETWORK}-")) {
-            fs::remove_file(&result).with_context(|| format!("remove {}", result.display()))?;
-        }
+    let results = entries(Path::new(CNI_RESULTS));
+    for result in of_our_containers(&results) {
+        remove_file(result)?;
     }
-    for folder in [LOG_LINKS, CNI_RESULTS, "/var/lib/cni"] {
+    // `up` refuses to run beside another kubelet, so this socket was ours.
+    remove_file(Path::new(KUBELET_SOCKET))?;
+    if entries(Path::new(CNI_DEFAULT)).iter().all(|file| file.ends_with("cni.lock")) {
+        remove_file(&Path::new(CNI_DEFAULT).join("cni.lock"))?;
+    }
+    for folder in EMPTIED {
         let _ = fs::remove_dir(folder); // refused unless it is empty, which is right
     }
     Ok(())
+}
+
+/// Picks the cached network results of our containers: those for our network, and those for the
+/// loopback network, which all runtimes share, of the same containers.
+fn of_our_containers(results: &[PathBuf]) -> Vec<&PathBuf> {
+    let name = |result: &PathBuf| result.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let of_our_network = |result| Some(name(result).strip_prefix(CNI_NETWORK)?.strip_prefix('-')?.split('-').next()?.to_owned());
+    let containers: Vec<String> = results.iter().filter_map(of_our_network).collect();
+    let mut ours: Vec<_> = results.iter().filter(|result| containers.iter().any(|id| name(result).contains(id))).collect();
+    // Those by which the others are recognised go last, in case this is interrupted.
+    ours.sort_by_key(|result| of_our_network(result).is_some());
+    ours
 }
 
 /// Deletes a folder with all that is in it. One that is not there is fine.
@@ -78,6 +109,13 @@ pub(crate) fn remove_traces() -> Result<()> {
 pub(crate) fn delete(folder: &str) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e).with_context(|| format!("delete {folder}")),
+        _ => Ok(()),
+    }
+}
+
+fn remove_file(file: &Path) -> Result<()> {
+    match fs::remove_file(file) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e).with_context(|| format!("remove {}", file.display())),
         _ => Ok(()),
     }
 }
@@ -125,6 +163,13 @@ mod tests {
         assert!(below(Path::new("/var/lib/kaniop-dev/x"), DATA));
         assert!(!below(Path::new("/var/lib/kaniop-dev"), DATA));
         assert!(!below(Path::new("/var/lib/kaniop-development/x"), DATA));
+    }
+
+    #[test]
+    fn cached_results_of_other_runtimes_stay() {
+        let names = ["cni-loopback-aa11-lo", "kaniop-dev-aa11-eth0", "cni-loopback-bb22-lo", "podman-bb22-eth0"];
+        let results: Vec<_> = names.iter().map(|name| Path::new(CNI_RESULTS).join(name)).collect();
+        assert_eq!(of_our_containers(&results), [&results[0], &results[1]]);
     }
 
     #[test]

@@ -33,6 +33,7 @@ const FIRST: [&str; 3] = ["etcd", "containerd", "apiserver"];
 /// started has been taken down again by then, and the logs are kept.
 pub(crate) fn up() -> Result<()> {
     super::require_root("the development cluster")?;
+    refuse_another_kubelet()?;
     if let Some(complaint) = tools::complaint(&tools::lacking(&[Need::Cluster, Need::Images])) {
         bail!(complaint);
     }
@@ -47,6 +48,17 @@ pub(crate) fn up() -> Result<()> {
         before.restore(&started).context("and cleaning up failed too")?;
         Err(error)
     })
+}
+
+/// Some of the kubelet's places cannot be moved, and it clears them when it starts.
+fn refuse_another_kubelet() -> Result<()> {
+    match process::foreign(&["kubelet", "k3s-server", "kubelite"], RUN)? {
+        None => Ok(()),
+        Some(name) => bail!(
+            "a Kubernetes node runs on this machine already ({name}): use it with {}=external and KUBECONFIG",
+            super::VARIABLE
+        ),
+    }
 }
 
 /// What was there when this run began.
@@ -64,9 +76,7 @@ impl Before {
         if self.running.is_empty() {
             return down::take_down(self.data);
         }
-        let mut processes = process::find(RUN)?;
-        processes.retain(|process| started.contains(&process.mark.component.as_str()));
-        process::end(&processes, Duration::from_secs(5))
+        down::end(|process| started.contains(&process.mark.component.as_str()), true)
     }
 }
 
@@ -129,10 +139,9 @@ fn install(binaries: &Binaries) -> Result<()> {
 
 /// Ends what was started from another configuration, in another namespace, or by another version.
 fn stop_outdated(components: &[Component], stamp: &str) -> Result<()> {
-    let live = process::find(RUN)?;
     let known = |name: &str| components.iter().any(|component| component.name == name);
-    let outdated = live.into_iter().filter(|p| p.main && (p.mark.stamp != stamp || !known(&p.mark.component)));
-    process::end(&outdated.collect::<Vec<_>>(), Duration::from_secs(5))
+    // Not what they have started: a container lives on while containerd is replaced.
+    down::end(|process| process.main && (process.mark.stamp != stamp || !known(&process.mark.component)), true)
 }
 
 fn start(
