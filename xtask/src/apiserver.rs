@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
@@ -20,39 +21,53 @@ use crate::{gobuild, interrupt, workspace};
 /// How long the servers may take to be ready, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// How long an interrupted program may take to end.
-const PROGRAM_GRACE: Duration = Duration::from_secs(10);
+const PROGRAM_GRACE: Duration = Duration::from_secs(5);
 /// Ports are free when we choose them, but another program may be quicker.
 const ATTEMPTS: usize = 3;
 /// The lock that tells a run that lives from one that was killed.
 const LOCK: &str = "lock";
 
+/// What makes namespaces, ownership and service accounts work. Without the controllers for workloads
+/// nothing makes pods, and tests can play their part.
+const CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
+                           root-ca-certificate-publisher-controller,clusterrole-aggregation-controller";
+
 /// Which program to run, beside which controllers.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Controllers to run; `*` for all. Without those for workloads nothing makes pods, and tests
-    /// can play their part
-    #[arg(
-        long,
-        default_value = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
-                         root-ca-certificate-publisher-controller,clusterrole-aggregation-controller"
-    )]
+    /// Controllers to run, `*` for all; by default none that make pods
+    #[arg(long, default_value = CONTROLLERS, hide_default_value = true)]
     controllers: String,
     /// The program and its arguments; KUBECONFIG is set for it
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     words: Vec<String>,
 }
 
-/// Starts the servers, runs the program, ends the servers. Returns the program's exit code.
+/// Does what the command line asks for. Returns the program's exit code.
+///
+/// # Errors
+/// As [`beside`].
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let code = with_controllers(&options.controllers, &options.words)?;
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Starts the servers, runs the program, ends the servers. Returns the program's exit code, or 128
+/// and the signal's number when a signal ended it.
 ///
 /// # Errors
 /// When the servers do not start or the program cannot be run; nothing is left running then.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn beside(words: &[String]) -> Result<i32> {
+    with_controllers(CONTROLLERS, words)
+}
+
+fn with_controllers(controllers: &str, words: &[String]) -> Result<i32> {
     let kube = gobuild::binaries()?.kube;
     interrupt::watch()?;
     let folder = workspace::output_folder("apiserver")?;
     sweep(&folder);
-    let server = phase("API server", || start(&folder, &kube, &options.controllers))?;
-    let code = run_program(&options.words, &server.kubeconfig())?;
+    let server = phase("API server", || start(&folder, &kube, controllers))?;
+    let code = run_program(words, &server.kubeconfig())?;
     drop(server);
     Ok(code)
 }
@@ -92,7 +107,7 @@ impl Drop for Server {
 
 fn start(folder: &Path, kube: &Path, controllers: &str) -> Result<Server> {
     for attempt in 1.. {
-        let folder = tempfile::tempdir_in(folder).context("make a folder for the API server")?;
+        let folder = tempfile::Builder::new().prefix("run-").tempdir_in(folder).context("make a folder for the API server")?;
         let lock = File::create(folder.path().join(LOCK))?;
         lock.lock()?;
         let owner = folder.path().display().to_string();
@@ -197,7 +212,7 @@ fn kubectl(server: &Server, arguments: &[&str]) -> Result<String> {
     output(&mut kubectl)
 }
 
-fn run_program(words: &[String], kubeconfig: &Path) -> Result<ExitCode> {
+fn run_program(words: &[String], kubeconfig: &Path) -> Result<i32> {
     let Some((program, arguments)) = words.split_first() else { bail!("say which program to run") };
     let started = Command::new(program).args(arguments).env("KUBECONFIG", kubeconfig).spawn();
     let mut child = started.map_err(|e| not_started(program, e))?;
@@ -222,11 +237,8 @@ fn wait_for(child: &mut Child) -> Result<ExitStatus> {
     }
 }
 
-/// The exit code of a shell: that of the program, or 128 and the signal's number.
-fn exit_code(status: ExitStatus) -> ExitCode {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+fn exit_code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)
 }
 
 /// Deletes what runs left that were killed; their servers died with them.
@@ -267,8 +279,8 @@ mod tests {
     fn a_programs_exit_code_is_passed_on() {
         let kubeconfig = Path::new("/nonexistent");
         let run = |script: &str| run_program(&["sh", "-c", script].map(str::to_owned), kubeconfig).unwrap();
-        assert_eq!(run("exit 7"), ExitCode::from(7));
-        assert_eq!(run("kill -9 $$"), ExitCode::from(137));
-        assert_eq!(run("test \"$KUBECONFIG\" = /nonexistent"), ExitCode::SUCCESS);
+        assert_eq!(run("exit 7"), 7);
+        assert_eq!(run("kill -9 $$"), 137);
+        assert_eq!(run("test \"$KUBECONFIG\" = /nonexistent"), 0);
     }
 }

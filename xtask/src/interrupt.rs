@@ -10,12 +10,15 @@ use signal_hook::flag;
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on a first signal is only noted, for [`check`] to find.
+/// From now on a first signal is only noted, for [`check`] to find. May be called again.
 ///
 /// # Errors
 /// When the handlers cannot be installed.
 pub(crate) fn watch() -> Result<()> {
-    let noted = Arc::clone(INTERRUPTED.get_or_init(Arc::default));
+    let noted = Arc::new(AtomicBool::new(false));
+    if INTERRUPTED.set(Arc::clone(&noted)).is_err() {
+        return Ok(()); // watched already: a second pair of handlers would take one signal for two
+    }
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&noted))?;
         flag::register(signal, Arc::clone(&noted))?;

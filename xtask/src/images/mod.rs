@@ -22,6 +22,9 @@ pub(crate) const OPERATOR: &str = "localhost/kaniop:dev";
 /// The variable that names a Kanidm server image to use in place of the development server's.
 pub(crate) const KANIDM_IMAGE: &str = "KANIDM_IMAGE";
 
+/// The folder of the development server, a workspace of its own.
+const DEVELOPMENT_SERVER: &str = "dev/kanidm";
+
 /// The images to install with.
 #[derive(Clone, Debug)]
 pub(crate) struct Images {
@@ -96,21 +99,26 @@ fn operator_binary() -> Result<PathBuf> {
 }
 
 fn development_server(cluster: &Cluster) -> Result<String> {
-    let source = root().join("dev/kanidm");
-    let target = host_target()?;
-    phase("development server", || {
-        // Its own .cargo/config.toml makes it static, for tests and image alike.
-        let mut cargo = cargo();
-        cargo.args(["build", "--locked", "--bin", "kanidmd"]).current_dir(&source).env_remove("RUSTFLAGS");
-        interactive(&mut cargo).context("build the development server in dev/kanidm")
-    })?;
-    let folder =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source.join("target"), |folder| source.join(folder));
-    let binary = folder.join(target).join("debug/kanidmd");
+    let source = root().join(DEVELOPMENT_SERVER);
+    let binary = phase("development server", development_binary)?;
     let name = format!("localhost/kanidm-dev:{}", series(&source)?);
     let recipe = Recipe { name: &name, containerfile: source.join("Containerfile"), files: vec![(binary, "kanidmd")] };
     load(cluster, phase("development server image", || build(&recipe))?)?;
     Ok(name)
+}
+
+/// Builds the development server's binary, static and stripped: the one that its own tests run too.
+///
+/// # Errors
+/// When it does not compile.
+pub(crate) fn development_binary() -> Result<PathBuf> {
+    let source = root().join(DEVELOPMENT_SERVER);
+    let mut cargo = cargo();
+    // Its own .cargo/config.toml says how it is linked; flags from outside would replace that.
+    cargo.args(["build", "--locked", "--bin", "kanidmd"]).current_dir(&source).env_remove("RUSTFLAGS");
+    interactive(&mut cargo).with_context(|| format!("build the development server in {DEVELOPMENT_SERVER}"))?;
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source.join("target"), |folder| source.join(folder));
+    Ok(folder.join(host_target()?).join("debug/kanidmd"))
 }
 
 /// The series (major and minor number) of the development server: it is what an operator reads a
@@ -134,7 +142,7 @@ fn host_target() -> Result<String> {
 }
 
 /// The cargo that runs us, without what it tells us about ourselves.
-fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CARGO_PKG_") || name == "CARGO_MANIFEST_DIR" {
