@@ -1,1 +1,21 @@
-//! x
+//! How to talk to Kanidm: the only code that does.
+//!
+//! [`Client`] speaks HTTPS to one node and carries out the steps that `kaniop-core` plans; [`node`] is the protocol of the node helper and of the
+//! admin socket inside a pod. Nothing here decides what should happen, retries, or waits longer than a request's deadline.
+
+mod account;
+mod client;
+mod error;
+mod http;
+mod login;
+pub mod node;
+mod requests;
+mod scim;
+mod trust;
+
+pub use account::{ApiToken, OPERATOR_GROUPS, Purpose};
+pub use client::Client;
+pub use error::{CertificateProblem, Class, Error};
+pub use http::Endpoint;
+pub use requests::{Operation, Outcome, Requests};
+pub use trust::Trust;

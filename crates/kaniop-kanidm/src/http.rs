@@ -1,0 +1,237 @@
+//! One HTTPS request to one node, under a deadline, with its answer read whole: no retries, no redirects, no proxy, no cookies.
+
+use std::error::Error as StdError;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, redirect, retry};
+use serde::de::DeserializeOwned;
+use url::{Host, Url};
+
+use crate::error::{CertificateProblem, Error};
+use crate::requests::{Operation, Outcome, Requests};
+use crate::trust::Trust;
+
+const CONNECT: Duration = Duration::from_secs(5);
+const WHOLE: Duration = Duration::from_secs(30);
+/// An idle connection outlives a few passes of the operator, and a pod's address is not kept for long after the pod.
+const IDLE: Duration = Duration::from_secs(90);
+/// Beyond this an answer is refused: 100,000 entries with a few attributes take some 30 MiB.
+const LARGEST: usize = 64 << 20;
+
+/// A node of a Kanidm server: the connection goes to `address`, while the certificate must fit the host of `origin`.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// The server's origin, `https` and a host name.
+    pub origin: Url,
+    /// Where the node listens.
+    pub address: SocketAddr,
+    /// Which certificates are accepted.
+    pub trust: Trust,
+    /// Counts the requests of all clients of this endpoint.
+    pub requests: Arc<Requests>,
+}
+
+/// One request.
+pub(crate) struct Call {
+    pub operation: Operation,
+    pub method: Method,
+    pub path: Vec<String>,
+    pub query: Vec<(&'static str, String)>,
+    pub headers: HeaderMap,
+    pub body: Option<serde_json::Value>,
+}
+
+impl Call {
+    pub fn new<const N: usize>(operation: Operation, method: Method, path: [&str; N]) -> Self {
+        let path = path.into_iter().map(str::to_owned).collect();
+        Self { operation, method, path, query: Vec::new(), headers: HeaderMap::new(), body: None }
+    }
+
+    pub fn body(mut self, body: impl Into<serde_json::Value>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    pub fn query(mut self, name: &'static str, value: String) -> Self {
+        self.query.push((name, value));
+        self
+    }
+
+    pub fn header(mut self, name: &'static str, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+}
+
+/// A whole answer with a status of 2xx.
+pub(crate) struct Answer {
+    pub headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn decode<T: DeserializeOwned>(&self, what: &'static str) -> Result<T, Error> {
+        serde_json::from_slice(&self.body).map_err(|error| self.undecodable(what, &error))
+    }
+
+    pub fn undecodable(&self, what: &'static str, why: &dyn std::fmt::Display) -> Error {
+        Error::Undecodable { what, why: why.to_string(), opid: opid(&self.headers) }
+    }
+}
+
+/// Sends requests to one endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    inner: reqwest::Client,
+    base: Url,
+    server: Arc<str>,
+    requests: Arc<Requests>,
+    version: Arc<Mutex<Option<String>>>,
+}
+
+impl Http {
+    pub fn new(endpoint: &Endpoint) -> Result<Self, Error> {
+        let (base, host) = base(endpoint)?;
+        let inner = reqwest::Client::builder()
+            .tls_backend_preconfigured(endpoint.trust.config())
+            .https_only(true)
+            .http1_only()
+            .resolve(&host, endpoint.address)
+            .user_agent(concat!("kaniop/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(CONNECT)
+            .timeout(WHOLE)
+            .pool_idle_timeout(IDLE)
+            .build()
+            .map_err(|error| Error::Endpoint(format!("the HTTPS client cannot be set up: {error}")))?;
+        Ok(Self {
+            inner,
+            base,
+            server: format!("{} at {}", endpoint.origin.as_str().trim_end_matches('/'), endpoint.address).into(),
+            requests: endpoint.requests.clone(),
+            version: Arc::default(),
+        })
+    }
+
+    /// The server's version as its last answer gave it.
+    pub fn version(&self) -> Option<String> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends one request; every status but 2xx is an error.
+    pub async fn send(&self, call: Call) -> Result<Answer, Error> {
+        let operation = call.operation;
+        let sent = self.exchange(call).await;
+        let outcome = match &sent {
+            Ok((status, _)) if status.is_success() => Outcome::Done,
+            Ok(_) => Outcome::Refused,
+            Err(_) => Outcome::Lost,
+        };
+        self.requests.add(operation, outcome);
+        match sent? {
+            (status, answer) if status.is_success() => Ok(answer),
+            (status, answer) => Err(Error::refused(status.as_u16(), &answer.body, opid(&answer.headers))),
+        }
+    }
+
+    async fn exchange(&self, call: Call) -> Result<(reqwest::StatusCode, Answer), Error> {
+        let mut request = self.inner.request(call.method, self.url(&call.path, &call.query)?).headers(call.headers);
+        request = request.header(ACCEPT, "application/json");
+        if let Some(body) = call.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        let mut response = request.send().await.map_err(|error| self.lost(&error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        if let Some(version) = text(&headers, "x-kanidm-version") {
+            *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(&error))? {
+            if body.len() + chunk.len() > LARGEST {
+                return Err(Error::AnswerTooLarge { server: self.server.to_string(), limit: LARGEST });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok((status, Answer { headers, body }))
+    }
+
+    fn url(&self, path: &[String], query: &[(&str, String)]) -> Result<Url, Error> {
+        // A segment of dots would climb out of the route that it belongs into.
+        if path.iter().any(|segment| segment.is_empty() || segment.chars().all(|c| c == '.')) {
+            return Err(Error::Endpoint(format!("/{} is not a path of a Kanidm server", path.join("/"))));
+        }
+        let mut url = self.base.clone();
+        let rootless = |()| Error::Endpoint(format!("{} has no path", self.base));
+        url.path_segments_mut().map_err(rootless)?.clear().extend(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    }
+
+    fn lost(&self, error: &reqwest::Error) -> Error {
+        let server = self.server.to_string();
+        if let Some(problem) = certificate_problem(error) {
+            return Error::Certificate { server, problem };
+        }
+        match (error.is_timeout(), error.is_connect()) {
+            (true, true) => Error::Unreachable { server, why: format!("no connection within {} s", CONNECT.as_secs()) },
+            (true, false) => Error::TimedOut { server, seconds: WHOLE.as_secs() },
+            (false, true) => Error::Unreachable { server, why: root_cause(error) },
+            (false, false) => Error::Interrupted { server, why: root_cause(error) },
+        }
+    }
+}
+
+/// The URL that leads to the node while its host is the origin's, and that host.
+fn base(endpoint: &Endpoint) -> Result<(Url, String), Error> {
+    let refuse = |why: &str| Error::Endpoint(format!("{} cannot be the server's origin: {why}", endpoint.origin));
+    if endpoint.origin.scheme() != "https" {
+        return Err(refuse("it must begin with https://"));
+    }
+    let Some(Host::Domain(host)) = endpoint.origin.host() else {
+        return Err(refuse("it must have a host name"));
+    };
+    let host = host.to_owned();
+    let mut base = endpoint.origin.clone();
+    base.set_port(Some(endpoint.address.port())).map_err(|()| refuse("it takes no port"))?;
+    Ok((base, host))
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+fn opid(headers: &HeaderMap) -> Option<String> {
+    text(headers, "x-kanidm-opid")
+}
+
+/// What TLS objected to in the server's certificate, wherever in the chain of causes it stands.
+fn certificate_problem(error: &(dyn StdError + 'static)) -> Option<CertificateProblem> {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let tls = cause.downcast_ref::<rustls::Error>().or_else(|| {
+            // An I/O error shows the causes of what it wraps but not the thing itself.
+            cause.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()
+        });
+        if let Some(rustls::Error::InvalidCertificate(problem)) = tls {
+            return Some(CertificateProblem::from(problem));
+        }
+        next = cause.source();
+    }
+    None
+}
+
+fn root_cause(error: &(dyn StdError + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,143 @@
+//! How entries and values look on the wire (SCIM JSON), in both directions. Nothing here decides what a value should be.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kaniop_core::entry::{Attr, Collection, Entry, Shape, Value};
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use uuid::Uuid;
+
+/// An entry, or a body that makes one.
+pub(crate) type Object = Map<String, Json>;
+
+/// The answer to a list.
+#[derive(Deserialize)]
+pub(crate) struct List {
+    /// The entries.
+    pub resources: Vec<Object>,
+}
+
+/// What is asked of every entry besides the attributes of a kind.
+const ALWAYS: [&str; 3] = ["class", "name", "spn"];
+
+/// The filter that finds every entry of every collection.
+pub(crate) fn everything() -> String {
+    Collection::ALL.map(|collection| format!("class eq \"{}\"", collection.class())).join(" or ")
+}
+
+/// The list of attributes to be answered.
+pub(crate) fn attributes(attrs: &[Attr]) -> String {
+    let names: BTreeSet<_> = attrs.iter().map(|attr| attr.name).chain(ALWAYS).collect();
+    names.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// The body that creates an entry. Empty lists are left out: the server does not tell them from absent attributes.
+pub(crate) fn creation(collection: Collection, uuid: Uuid, attrs: &[(Attr, Value)]) -> Object {
+    let mut body = Object::new();
+    for (attr, value) in attrs.iter().filter(|(_, value)| !value.is_empty()) {
+        body.insert(attr.name.to_owned(), encode(attr.shape, value));
+    }
+    body.insert("class".to_owned(), json!(collection.classes()));
+    body.insert("uuid".to_owned(), json!([uuid]));
+    body
+}
+
+/// The body that sets and purges attributes of an entry.
+pub(crate) fn change(uuid: Uuid, attrs: &[(Attr, Option<Value>)]) -> Object {
+    let mut body = Object::new();
+    for (attr, value) in attrs {
+        let value = value.as_ref().filter(|value| !value.is_empty());
+        body.insert(attr.name.to_owned(), value.map_or(Json::Null, |value| encode(attr.shape, value)));
+    }
+    body.insert("id".to_owned(), json!(uuid));
+    body
+}
+
+fn encode(shape: Shape, value: &Value) -> Json {
+    match value {
+        Value::Text(text) => json!(text),
+        Value::Time(time) => json!(time.to_string()),
+        Value::Mails(mails) => {
+            mails.iter().enumerate().map(|(nth, mail)| json!({ "primary": nth == 0, "value": mail })).collect()
+        }
+        Value::References(ids) if shape == Shape::Reference => json!(ids.first()),
+        Value::References(ids) => json!(ids),
+    }
+}
+
+/// An entry as the server showed it; `None` when it belongs to no collection or may not be seen by name.
+///
+/// # Errors
+/// What is wrong, when an attribute does not have the form that its shape promises.
+pub(crate) fn entry(object: &Object, attrs: &[Attr]) -> Result<Option<Entry>, String> {
+    let uuid = object.get("id").and_then(Json::as_str).and_then(|id| Uuid::parse_str(id).ok());
+    let uuid = uuid.ok_or("an entry without a UUID as its id")?;
+    let classes = texts(object.get("class").unwrap_or(&Json::Null)).unwrap_or_default();
+    let collection = Collection::ALL.into_iter().find(|kind| classes.iter().any(|class| class == kind.class()));
+    let (Some(collection), Some(name), Some(spn)) = (collection, single(object, "name"), single(object, "spn")) else {
+        tracing::debug!(%uuid, "an entry without a known class, a name or an SPN is left out");
+        return Ok(None);
+    };
+    let mut entry = Entry { uuid, collection, name, spn, attrs: Default::default() };
+    for attr in attrs {
+        let Some(json) = object.get(attr.name).filter(|json| !json.is_null()) else { continue };
+        let value = decode(attr.shape, json)
+            .ok_or_else(|| format!("{} of {} has an unknown form: {}", attr.name, entry.spn, brief(json)))?;
+        if !value.is_empty() {
+            entry.attrs.insert(attr.name.to_owned(), value);
+        }
+    }
+    Ok(Some(entry))
+}
+
+fn single(object: &Object, name: &str) -> Option<String> {
+    texts(object.get(name)?)?.into_iter().next()
+}
+
+fn decode(shape: Shape, json: &Json) -> Option<Value> {
+    match shape {
+        Shape::Text => Some(Value::Text(one(texts(json)?)?)),
+        Shape::Time => Some(Value::Time(one(texts(json)?)?.parse::<Timestamp>().ok()?)),
+        Shape::Mails => Some(Value::Mails(mails(json)?)),
+        Shape::Reference | Shape::References => {
+            let found = list(json).iter().map(target).collect::<Option<BTreeSet<_>>>()?;
+            (shape == Shape::References || found.len() <= 1).then_some(Value::References(found))
+        }
+    }
+}
+
+/// A list, or a single value where the server shows a list of one as the value itself.
+fn list(json: &Json) -> &[Json] {
+    json.as_array().map_or(std::slice::from_ref(json), Vec::as_slice)
+}
+
+fn texts(json: &Json) -> Option<Vec<String>> {
+    list(json).iter().map(|value| value.as_str().map(str::to_owned)).collect()
+}
+
+fn one(mut texts: Vec<String>) -> Option<String> {
+    (texts.len() == 1).then(|| texts.swap_remove(0))
+}
+
+fn mails(json: &Json) -> Option<Vec<String>> {
+    let mut mails = list(json)
+        .iter()
+        .map(|mail| match mail {
+            Json::String(address) => Some((false, address.clone())),
+            mail => Some((mail["primary"].as_bool().unwrap_or(false), mail["value"].as_str()?.to_owned())),
+        })
+        .collect::<Option<Vec<_>>>()?;
+    // Stable: the server's order stays but for the primary.
+    mails.sort_by_key(|(primary, _)| !primary);
+    Some(mails.into_iter().map(|(_, address)| address).collect())
+}
+
+/// Whom a reference leads to; the name that the server shows beside the UUID can change and is not kept.
+fn target(json: &Json) -> Option<Uuid> {
+    Uuid::parse_str(json.as_str().or_else(|| json["uuid"].as_str())?).ok()
+}
+
+fn brief(json: &Json) -> String {
+    json.to_string().chars().take(120).collect()
+}

@@ -1,0 +1,165 @@
+//! Which server certificates are accepted. The host name and the dates are verified in every case; nothing here can switch that off.
+//!
+//! A private authority (`ca.crt`) is the only root when it is given. Without it the public web roots count, and beside them exactly the
+//! certificate that the server was given (`tls.crt`): a self-signed one, or one from an authority that nobody told us of.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
+};
+use x509_parser::parse_x509_certificate;
+
+use crate::Error;
+
+/// Which server certificates are accepted. Cheap to clone.
+#[derive(Clone)]
+pub struct Trust {
+    config: Arc<ClientConfig>,
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trust").finish_non_exhaustive()
+    }
+}
+
+impl Trust {
+    /// The trust that follows from the Secret that the server takes its certificate from.
+    ///
+    /// # Errors
+    /// [`Error::Trust`] when a file has no certificate or one that does not parse.
+    pub fn from_secret(ca_crt: Option<&[u8]>, tls_crt: &[u8]) -> Result<Self, Error> {
+        let leaf = certificates("tls.crt", tls_crt)?.swap_remove(0).into_owned();
+        match ca_crt {
+            Some(pem) => Self::new(authorities(pem)?, None),
+            None => Self::new(web_roots(), Some(leaf)),
+        }
+    }
+
+    fn new(roots: RootCertStore, pinned: Option<CertificateDer<'static>>) -> Result<Self, Error> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let broken = |error: &dyn fmt::Display| Error::Trust(format!("TLS cannot be set up: {error}"));
+        let roots = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(|error| broken(&error))?;
+        let verifier = Arc::new(Verifier { roots, pinned, provider: provider.clone() });
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| broken(&error))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    pub(crate) fn config(&self) -> ClientConfig {
+        ClientConfig::clone(&self.config)
+    }
+}
+
+fn certificates<'a>(file: &str, pem: &'a [u8]) -> Result<Vec<CertificateDer<'a>>, Error> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Error::Trust(format!("{file} of the TLS Secret is not PEM: {error}")))?;
+    if found.is_empty() {
+        return Err(Error::Trust(format!("{file} of the TLS Secret has no certificate")));
+    }
+    Ok(found)
+}
+
+fn authorities(pem: &[u8]) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates("ca.crt", pem)? {
+        roots.add(certificate).map_err(|error| {
+            Error::Trust(format!("ca.crt of the TLS Secret has a certificate that does not parse: {error}"))
+        })?;
+    }
+    Ok(roots)
+}
+
+fn web_roots() -> RootCertStore {
+    RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
+}
+
+/// The roots, and beside them one certificate that is known byte by byte.
+#[derive(Debug)]
+struct Verifier {
+    roots: Arc<WebPkiServerVerifier>,
+    pinned: Option<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    /// Whether the pinned certificate may stand in for a chain that leads to no root. Only for want of an issuer: every other objection holds.
+    fn is_pinned(&self, presented: &CertificateDer<'_>, objection: &TlsError) -> bool {
+        // `Other` is how rustls hands on webpki's "an authority's certificate used as a server's", which self-signed ones mostly are.
+        let unknown = matches!(
+            objection,
+            TlsError::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_))
+        );
+        unknown && self.pinned.as_ref().is_some_and(|pinned| pinned == presented)
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        match self.roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(objection) if self.is_pinned(end_entity, &objection) => {
+                within_dates(end_entity, now)?;
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+fn within_dates(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
+    let (_, parsed) = parse_x509_certificate(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = parsed.validity();
+    if seconds < validity.not_before.timestamp() {
+        Err(CertificateError::NotValidYet)
+    } else if seconds > validity.not_after.timestamp() {
+        Err(CertificateError::Expired)
+    } else {
+        Ok(())
+    }
+}
