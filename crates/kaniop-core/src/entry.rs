@@ -161,6 +161,14 @@ impl Snapshot {
         }
     }
 
+    /// This is what the server holds under this UUID now.
+    pub fn set(&mut self, uuid: Uuid, entry: Option<Entry>) {
+        match entry {
+            Some(entry) => self.insert(entry),
+            None => self.remove(uuid),
+        }
+    }
+
     /// The entry of this UUID.
     #[must_use]
     pub fn get(&self, uuid: Uuid) -> Option<&Entry> {

@@ -31,6 +31,12 @@ impl Owner<'_> {
         Uuid::new_v5(&ROOT, text.as_bytes())
     }
 
+    /// Which generation this UUID of ours is.
+    #[must_use]
+    pub fn generation_of(&self, uuid: Uuid) -> Option<u32> {
+        (0..GENERATIONS).find(|generation| self.uuid(*generation) == uuid)
+    }
+
     /// Every UUID that is ours, by generation.
     pub fn uuids(&self) -> impl Iterator<Item = Uuid> + '_ {
         (0..GENERATIONS).map(|generation| self.uuid(generation))

@@ -145,10 +145,10 @@ fn start(client: Client, options: Options, shared: Shared, stopping: &watch::Rec
     let (namespaces, namespace_writer) = reflector::store::<Namespace>();
     let ctx = Context { client, clock, guard, targets, kanidms, namespaces, events, metrics, options };
     let mut tasks = JoinSet::new();
-    tasks.spawn(until(stopping, watch_kanidms(ctx.clone(), kanidm_writer)));
+    tasks.spawn(until(stopping.clone(), watch_kanidms(ctx.clone(), kanidm_writer)));
     // In a namespaced installation no other namespace can be selected, and the right to watch namespaces is not asked for.
     let spare = if ctx.options.namespace.is_none() {
-        tasks.spawn(until(stopping, watch_namespaces(ctx.clone(), namespace_writer)));
+        tasks.spawn(until(stopping.clone(), watch_namespaces(ctx.clone(), namespace_writer)));
         None
     } else {
         Some(namespace_writer)
@@ -162,7 +162,7 @@ fn start(client: Client, options: Options, shared: Shared, stopping: &watch::Rec
 /// A writer that must not be dropped, or its store would count as broken.
 type Writers = Option<Writer<Namespace>>;
 
-fn stop(stopping: &watch::Receiver<bool>) -> impl Future<Output = ()> + Send + Sync + 'static {
+fn stop(stopping: &watch::Receiver<bool>) -> impl Future<Output = ()> + Send + Sync + use<> {
     let mut stopping = stopping.clone();
     async move {
         // An error means that the sender is gone: the process is ending.
@@ -170,10 +170,10 @@ fn stop(stopping: &watch::Receiver<bool>) -> impl Future<Output = ()> + Send + S
     }
 }
 
-async fn until(stopping: &watch::Receiver<bool>, work: impl Future<Output = ()>) {
+async fn until(stopping: watch::Receiver<bool>, work: impl Future<Output = ()>) {
     tokio::select! {
         () = work => {}
-        () = stop(stopping) => {}
+        () = stop(&stopping) => {}
     }
 }
 

@@ -169,8 +169,7 @@ impl Target {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.touched.insert(uuid);
         if let Some(snapshot) = &mut known.snapshot {
-            let snapshot = Arc::make_mut(snapshot);
-            entry.map_or_else(|| snapshot.remove(uuid), |entry| snapshot.insert(entry));
+            Arc::make_mut(snapshot).set(uuid, entry);
         }
     }
 
@@ -190,7 +189,7 @@ impl Known {
     fn succeeded(&mut self, mut snapshot: Snapshot) -> (bool, bool) {
         if let Some(old) = &self.snapshot {
             for uuid in &self.touched {
-                old.get(*uuid).cloned().map_or_else(|| snapshot.remove(*uuid), |entry| snapshot.insert(entry));
+                snapshot.set(*uuid, old.get(*uuid).cloned());
             }
         }
         self.snapshot = Some(Arc::new(snapshot));

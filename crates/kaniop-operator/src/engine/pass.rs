@@ -10,7 +10,6 @@ use kaniop_core::entry::{Snapshot, Step};
 use kaniop_core::identity::{self, Finding, Outcome, Plan};
 use kaniop_core::name::GENERATIONS;
 use kaniop_kanidm::{Class, Error as KanidmError};
-use kube::Resource;
 use kube::runtime::controller::Action;
 
 use super::assess::{Assessment, Usable, desired};
@@ -94,7 +93,10 @@ impl<K: Managed> Engine<K> {
                     let uuid = plan.entry.unwrap_or_default();
                     match usable.target.read(uuid).await {
                         Ok(Some(_)) => {}
-                        Ok(None) => spent.extend(desired(object, &spent).owner.uuids().zip(0..).find(|(ours, _)| *ours == uuid).map(|(_, nth)| nth)),
+                        Ok(None) => {
+                            let generation = desired(object, &spent).owner.generation_of(uuid);
+                            spent.extend(generation);
+                        },
                         Err(error) => return Ok(Acted { plan, snapshot, failure: Some(error) }),
                     }
                     snapshot = usable.target.snapshot().ok();

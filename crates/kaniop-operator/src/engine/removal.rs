@@ -10,7 +10,7 @@ use kaniop_core::identity::{self, Deletion, Finding, Obstacle, Outcome};
 use kaniop_core::reason::Reason;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::controller::Action;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use serde_json::json;
 
 use super::assess::{Assessment, desired};
