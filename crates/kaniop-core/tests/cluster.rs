@@ -1,4 +1,5 @@
 //! The children of a Kanidm, whole, from specs as people write them; and what must hold for every spec.
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its own fixture has failed")]
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
@@ -29,7 +30,11 @@ fn manifests(children: &[Child]) -> Vec<Value> {
         Child::Secret(secret) => {
             let mut value = serde_json::to_value(secret).unwrap();
             // Shown as text: a golden file is for reading.
-            let files = secret.data.iter().flatten().map(|(key, file)| (key.clone(), String::from_utf8(file.0.clone()).unwrap().into()));
+            let files = secret
+                .data
+                .iter()
+                .flatten()
+                .map(|(key, file)| (key.clone(), String::from_utf8(file.0.clone()).unwrap().into()));
             value["data"] = Value::Object(files.collect());
             value
         }
@@ -93,8 +98,14 @@ fn a_change_of_storage_that_cannot_be_made_is_told_and_the_live_storage_is_kept(
     let live = [older_release()];
     let around = Surroundings { live: &live, ..fresh() };
     for (storage, said) in [
-        ("{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}", "made with 1Gi"),
-        ("{volumeClaimTemplate: {spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}}", "cannot be changed"),
+        (
+            "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}",
+            "made with 1Gi",
+        ),
+        (
+            "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}}",
+            "cannot be changed",
+        ),
         ("{emptyDir: {}}", "would lose it"),
     ] {
         let mut kanidm = minimal();
@@ -161,12 +172,20 @@ fn whatever_a_server_reads_at_its_start_restarts_it_when_it_changes() {
     assert_ne!(template_hash(&before), template_hash(&renewed), "certificate");
     let mut scaled = minimal();
     scaled.spec.replica_groups[0].replicas = 0;
-    assert_eq!(template_hash(&before), template_hash(&statefulset(&scaled, &fresh()).unwrap()), "scaling restarts nothing");
+    assert_eq!(
+        template_hash(&before),
+        template_hash(&statefulset(&scaled, &fresh()).unwrap()),
+        "scaling restarts nothing"
+    );
 }
 
 #[test]
 fn building_again_from_what_was_built_changes_nothing() {
-    for yaml in [include_str!("cluster/minimal.yaml"), include_str!("cluster/everything.yaml"), include_str!("cluster/ephemeral.yaml")] {
+    for yaml in [
+        include_str!("cluster/minimal.yaml"),
+        include_str!("cluster/everything.yaml"),
+        include_str!("cluster/ephemeral.yaml"),
+    ] {
         let kanidm = kanidm(yaml);
         let first = statefulset(&kanidm, &fresh()).unwrap();
         let live = [first.clone()];
@@ -210,11 +229,20 @@ kind: Kanidm
 fn one_wrong_field_is_named_with_the_way_out() {
     type Change = fn(&mut Kanidm);
     let cases: [(Change, &str); 6] = [
-        (|k| k.metadata.name = Some("a".repeat(49)), "metadata.name: must have at most 48 characters"),
+        (
+            |k| {
+                k.metadata.name = Some("a".repeat(49));
+                k.spec.replica_groups[0].name = "g".to_owned();
+            },
+            "metadata.name: must have at most 48 characters",
+        ),
         (|k| k.spec.replica_groups[0].name = "g".repeat(49), "at most 51 characters together"),
         (|k| k.spec.origin = Some("https://other.org".to_owned()), "spec.origin: host 'other.org' must be the domain"),
         (|k| k.spec.replica_groups[0].replicas = 3, "use one group with at most one replica"),
-        (|k| k.spec.replica_groups[0].role = kaniop_api::kanidm::Role::ReadOnlyReplica, "one group needs a role that takes writes"),
+        (
+            |k| k.spec.replica_groups[0].role = kaniop_api::kanidm::Role::ReadOnlyReplica,
+            "one group needs a role that takes writes",
+        ),
         (|k| k.spec.replica_groups.clear(), "one group needs a role that takes writes"),
     ];
     for (change, said) in cases {
@@ -238,8 +266,10 @@ mod every_valid_spec {
             "[0-9]{1,3}(Mi|Gi|G|)".prop_map(|size| serde_json::json!({"volumeClaimTemplate": {"spec": {
                 "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}}})),
         ];
-        let origin = prop_oneof![Just(None), "https://[a-z\"\\]\\[]{0,8}\\.?example\\.com(:[0-9]{1,6})?".prop_map(Some)];
-        let group = ("[a-z0-9-]{1,40}", 0..3_i32, any::<bool>(), prop_oneof![Just("write_replica"), Just("read_only_replica")]);
+        let origin =
+            prop_oneof![Just(None), "https://[a-z\"\\]\\[]{0,8}\\.?example\\.com(:[0-9]{1,6})?".prop_map(Some)];
+        let group =
+            ("[a-z0-9-]{1,40}", 0..3_i32, any::<bool>(), prop_oneof![Just("write_replica"), Just("read_only_replica")]);
         let image = proptest::option::of("[a-z./:@0-9A-F]{1,40}");
         ("[a-z0-9-]{1,30}", prop::collection::vec(group, 0..2), origin, storage, image, ".{0,16}").prop_map(
             |(name, groups, origin, storage, image, env)| {

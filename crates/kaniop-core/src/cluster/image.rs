@@ -32,7 +32,10 @@ impl Image {
             return Err(format!("the tag of '{text}' must have 1 to 128 characters"));
         }
         if let Some(tag) = parts.tag
-            && !tag.bytes().enumerate().all(|(i, b)| b.is_ascii_alphanumeric() || b == b'_' || (i > 0 && b".-".contains(&b)))
+            && !tag
+                .bytes()
+                .enumerate()
+                .all(|(i, b)| b.is_ascii_alphanumeric() || b == b'_' || (i > 0 && b".-".contains(&b)))
         {
             return Err(format!("the tag of '{text}' has characters that no tag can have"));
         }
@@ -134,8 +137,19 @@ mod tests {
     #[test]
     fn what_no_runtime_could_pull_is_refused() {
         for reference in [
-            "", "kanidm/", "/server", "Kanidm/Server", "kanidm//server", "kanidm/server:", "kanidm/server:-x", "kanidm/server:a b",
-            "https://kanidm/server", "kanidm/server@sha256:12", "kanidm/server@", "bad_host:5000/server", "host:port/server",
+            "",
+            "kanidm/",
+            "/server",
+            "Kanidm/Server",
+            "kanidm//server",
+            "kanidm/server:",
+            "kanidm/server:-x",
+            "kanidm/server:a b",
+            "https://kanidm/server",
+            "kanidm/server@sha256:12",
+            "kanidm/server@",
+            "bad_host:5000/server",
+            "host:port/server",
         ] {
             assert!(Image::parse(reference).is_err(), "{reference:?} was taken");
         }

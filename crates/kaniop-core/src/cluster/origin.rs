@@ -29,7 +29,9 @@ impl Origin {
         }
         let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         if !bare || !url.username().is_empty() || url.password().is_some() {
-            return Err(format!("'{text}' must have only a host name and perhaps a port: no user, path, query or fragment"));
+            return Err(format!(
+                "'{text}' must have only a host name and perhaps a port: no user, path, query or fragment"
+            ));
         }
         let Some(Host::Domain(host)) = url.host() else {
             return Err(format!("'{text}' must have a host name, not an address"));

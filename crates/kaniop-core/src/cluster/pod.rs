@@ -37,11 +37,7 @@ pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &S
     // The kubelet gives Secret files to root and to the pod's fsGroup. Without one, a server that is not root can only read what all can read.
     let mode = if security.fs_group.is_some() { 0o440 } else { 0o444 };
     let mut volumes = vec![
-        Volume {
-            name: "node".to_owned(),
-            empty_dir: Some(EmptyDirVolumeSource::default()),
-            ..Volume::default()
-        },
+        Volume { name: "node".to_owned(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() },
         secret_volume("tls", cluster.tls_secret.clone(), mode),
         secret_volume("config", names::config_secret(&cluster.name), mode),
     ];

@@ -22,7 +22,8 @@ pub fn nanos(text: &str) -> Option<i128> {
 fn scale(unit: &str) -> Option<(i128, i128)> {
     const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     const DECIMAL: [&str; 6] = ["k", "M", "G", "T", "P", "E"];
-    let power = |units: &[&str]| units.iter().position(|known| *known == unit).and_then(|at| u32::try_from(at + 1).ok());
+    let power =
+        |units: &[&str]| units.iter().position(|known| *known == unit).and_then(|at| u32::try_from(at + 1).ok());
     match unit {
         "" => Some((1, 1)),
         "m" => Some((1, 1_000)),
@@ -48,7 +49,15 @@ mod tests {
 
     #[test]
     fn spellings_of_one_quantity_are_equal() {
-        for (a, b) in [("1Gi", "1024Mi"), ("0.5", "500m"), ("1e3", "1k"), ("1.5Gi", "1536Mi"), ("2E", "2000P"), ("100", "1E2"), ("+1", "1")] {
+        for (a, b) in [
+            ("1Gi", "1024Mi"),
+            ("0.5", "500m"),
+            ("1e3", "1k"),
+            ("1.5Gi", "1536Mi"),
+            ("2E", "2000P"),
+            ("100", "1E2"),
+            ("+1", "1"),
+        ] {
             assert_eq!(nanos(a).unwrap(), nanos(b).unwrap(), "{a} = {b}");
         }
         assert_ne!(nanos("1Gi"), nanos("1G"));

@@ -9,7 +9,8 @@ use kaniop_api::kanidm::{LogLevel, ReplicaGroup, Role};
 use serde::Serialize;
 
 use super::validate::ValidatedCluster;
-use super::{hash, metadata, names};
+use super::{metadata, names};
+use crate::name::fingerprint;
 
 /// The server's file, keys in its own spelling. It refuses keys that it does not know, so nothing is added without looking them up.
 #[derive(Serialize)]
@@ -65,7 +66,7 @@ pub(super) fn secret(cluster: &ValidatedCluster) -> Secret {
 
 /// Hash of a group's configuration, which does not depend on the number of its nodes: scaling must not restart any.
 pub(super) fn group_hash(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
-    hash::of_bytes([server_toml(cluster, group).as_bytes()])
+    fingerprint([server_toml(cluster, group).as_bytes()])
 }
 
 /// The spelling of the file, which is not that of the environment.

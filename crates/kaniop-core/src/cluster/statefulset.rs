@@ -23,7 +23,8 @@ pub(super) fn of_group(
     let live = around.live.iter().find(|live| live.metadata.name.as_deref() == Some(&name));
     let live_spec = live.and_then(|live| live.spec.as_ref());
     // While the certificate is missing or unusable, the servers keep running with what they have loaded.
-    let tls_hash = around.tls_hash.map(str::to_owned).or_else(|| annotation(live?, labels::TLS_HASH).map(str::to_owned));
+    let tls_hash =
+        around.tls_hash.map(str::to_owned).or_else(|| annotation(live?, labels::TLS_HASH).map(str::to_owned));
     if tls_hash.is_none() && live.is_none() {
         return None;
     }

@@ -91,10 +91,12 @@ pub struct World<'a> {
 pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
     let old = world.kanidm.status.clone().unwrap_or_default();
     let wanted = world.cluster.map(ValidatedCluster::replicas).unwrap_or_default();
-    let count = |keep: &dyn Fn(&&PodSeen) -> bool| i32::try_from(world.pods.iter().filter(keep).count()).unwrap_or(i32::MAX);
+    let count =
+        |keep: &dyn Fn(&&PodSeen) -> bool| i32::try_from(world.pods.iter().filter(keep).count()).unwrap_or(i32::MAX);
     let available = count(&|pod| pod.ready);
     let generation = world.kanidm.metadata.generation;
-    let conditions = condition::after(old.conditions.as_deref().unwrap_or_default(), &statements(world), generation, now);
+    let conditions =
+        condition::after(old.conditions.as_deref().unwrap_or_default(), &statements(world), generation, now);
     KanidmStatus {
         observed_generation: generation,
         conditions: Some(conditions),
@@ -150,7 +152,9 @@ fn obstacle(world: &World<'_>) -> Option<Obstacle> {
     }
     let cluster = match world.cluster {
         Ok(cluster) => cluster,
-        Err(refusals) => return Some(Obstacle::known(Reason::InvalidSpec, format!("Nothing was changed. {}.", in_words(refusals)))),
+        Err(refusals) => {
+            return Some(Obstacle::known(Reason::InvalidSpec, format!("Nothing was changed. {}.", in_words(refusals))));
+        }
     };
     if let Some(blocked) = &world.blocked {
         return Some(blocked.clone());
@@ -159,7 +163,10 @@ fn obstacle(world: &World<'_>) -> Option<Obstacle> {
         return Some(obstacle);
     }
     if cluster.replicas() == 0 {
-        return Some(Obstacle::known(Reason::ScaledToZero, "Zero replicas are asked for. Set replicas to 1 to start the server."));
+        return Some(Obstacle::known(
+            Reason::ScaledToZero,
+            "Zero replicas are asked for. Set replicas to 1 to start the server.",
+        ));
     }
     if let Access::Failed(obstacle @ Obstacle { reason: Reason::DomainMismatch, .. }) = &world.access {
         return Some(obstacle.clone());
@@ -178,18 +185,28 @@ fn obstacle(world: &World<'_>) -> Option<Obstacle> {
         Access::Answered => {}
     }
     (!world.refused.is_empty()).then(|| {
-        let message = format!("The server runs as before, for a part of the spec cannot be carried out. {}.", in_words(world.refused));
+        let message = format!(
+            "The server runs as before, for a part of the spec cannot be carried out. {}.",
+            in_words(world.refused)
+        );
         Obstacle::known(Reason::InvalidSpec, message)
     })
 }
 
 fn tls(world: &World<'_>, cluster: &ValidatedCluster) -> Option<Obstacle> {
     let secret = &cluster.tls_secret;
-    let running = if world.pods.is_empty() { "The server starts then." } else { "Until then the server goes on, but could not start again." };
+    let running = if world.pods.is_empty() {
+        "The server starts then."
+    } else {
+        "Until then the server goes on, but could not start again."
+    };
     match &world.tls {
         TlsSeen::Missing => Some(Obstacle::known(
             Reason::TlsSecretMissing,
-            format!("Secret '{secret}' does not exist. Create it with tls.crt and tls.key for '{}'. {running}", cluster.origin.host()),
+            format!(
+                "Secret '{secret}' does not exist. Create it with tls.crt and tls.key for '{}'. {running}",
+                cluster.origin.host()
+            ),
         )),
         TlsSeen::Invalid(why) => Some(Obstacle::known(
             Reason::TlsSecretInvalid,
@@ -202,8 +219,10 @@ fn tls(world: &World<'_>, cluster: &ValidatedCluster) -> Option<Obstacle> {
 fn pods(world: &World<'_>, cluster: &ValidatedCluster) -> Option<Obstacle> {
     let waiting = world.pods.iter().filter(|pod| !pod.ready);
     let troubles: Vec<_> = waiting.clone().filter_map(|pod| Some((pod, pod.trouble.as_ref()?))).collect();
-    if let Some((pod, Trouble::Image(why))) = troubles.iter().find(|(_, trouble)| matches!(trouble, Trouble::Image(_))) {
-        let message = format!("Pod '{}' has no image: {why}. Put spec.image right, or make the image available.", pod.name);
+    if let Some((pod, Trouble::Image(why))) = troubles.iter().find(|(_, trouble)| matches!(trouble, Trouble::Image(_)))
+    {
+        let message =
+            format!("Pod '{}' has no image: {why}. Put spec.image right, or make the image available.", pod.name);
         return Some(Obstacle::known(Reason::ImageUnavailable, message));
     }
     if let Some((pod, Trouble::Other(why))) = troubles.first() {
@@ -214,25 +233,33 @@ fn pods(world: &World<'_>, cluster: &ValidatedCluster) -> Option<Obstacle> {
     if missing {
         return Some(Obstacle::known(Reason::PodsNotReady, "The pod does not exist yet; its StatefulSet makes it."));
     }
-    (!starting.is_empty()).then(|| {
-        Obstacle::known(Reason::PodsNotReady, format!("Waiting for pod {} to serve.", starting.join(", ")))
-    })
+    (!starting.is_empty())
+        .then(|| Obstacle::known(Reason::PodsNotReady, format!("Waiting for pod {} to serve.", starting.join(", "))))
 }
 
 fn available(world: &World<'_>) -> Statement {
     let serving: Vec<_> = world.pods.iter().filter(|pod| pod.ready).map(|pod| pod.name.as_str()).collect();
     if serving.is_empty() {
-        let reason = if world.cluster.is_ok_and(|cluster| cluster.replicas() == 0) { Reason::ScaledToZero } else { Reason::PodsNotReady };
+        let reason = if world.cluster.is_ok_and(|cluster| cluster.replicas() == 0) {
+            Reason::ScaledToZero
+        } else {
+            Reason::PodsNotReady
+        };
         return Statement::new("Available", false, reason, "No pod serves.");
     }
     Statement::new("Available", true, Reason::Ready, format!("Serving: {}.", serving.join(", ")))
 }
 
 fn initialized(world: &World<'_>) -> Statement {
-    let known = world.domain_uuid.is_some() || world.kanidm.status.as_ref().is_some_and(|status| status.domain_uuid.is_some());
+    let known =
+        world.domain_uuid.is_some() || world.kanidm.status.as_ref().is_some_and(|status| status.domain_uuid.is_some());
     let (truth, reason, message) = match (known, world.admin_secret) {
-        (true, true) => (true, Reason::Bootstrapped, "The domain is known and the administrators' passwords are stored."),
-        (true, false) => (false, Reason::Bootstrapping, "The Secret with the administrators' passwords is missing or incomplete."),
+        (true, true) => {
+            (true, Reason::Bootstrapped, "The domain is known and the administrators' passwords are stored.")
+        }
+        (true, false) => {
+            (false, Reason::Bootstrapping, "The Secret with the administrators' passwords is missing or incomplete.")
+        }
         (false, _) => (false, Reason::Bootstrapping, "The server has not told its domain yet."),
     };
     Statement::new("Initialized", truth, reason, message)
@@ -244,7 +271,8 @@ fn is_updated(world: &World<'_>, pod: &PodSeen) -> bool {
 }
 
 fn progressing(world: &World<'_>, obstacle: Option<Obstacle>) -> Statement {
-    let outdated: Vec<_> = world.pods.iter().filter(|pod| !is_updated(world, pod)).map(|pod| pod.name.as_str()).collect();
+    let outdated: Vec<_> =
+        world.pods.iter().filter(|pod| !is_updated(world, pod)).map(|pod| pod.name.as_str()).collect();
     let under_way = matches!(
         obstacle.as_ref().map(|obstacle| obstacle.reason),
         None | Some(Reason::PodsNotReady | Reason::Bootstrapping | Reason::CertificateInvalid)
@@ -263,3 +291,6 @@ fn progressing(world: &World<'_>, obstacle: Option<Obstacle>) -> Statement {
         None => Statement::new("Progressing", false, Reason::Ready, "Nothing is left to do."),
     }
 }
+
+#[cfg(test)]
+mod tests;

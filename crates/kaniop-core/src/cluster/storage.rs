@@ -162,9 +162,7 @@ fn comparable(claim: &PersistentVolumeClaim) -> PersistentVolumeClaimSpec {
         Some(quantities.into_iter().map(|(name, size)| (name, number(size))).collect())
     };
     let resources = spec.resources.take().unwrap_or_default();
-    spec.resources = Some(VolumeResourceRequirements {
-        limits: numbers(resources.limits),
-        requests: numbers(resources.requests),
-    });
+    spec.resources =
+        Some(VolumeResourceRequirements { limits: numbers(resources.limits), requests: numbers(resources.requests) });
     spec
 }

@@ -9,7 +9,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::hash;
+use crate::name::fingerprint;
 
 /// Key of the certificate, leaf first.
 pub const CERTIFICATE: &str = "tls.crt";
@@ -47,8 +47,8 @@ pub fn read(data: &BTreeMap<String, ByteString>, host: &str, now: Timestamp) -> 
     };
     let leaf = first(chain, CERTIFICATE, "CERTIFICATE")?.contents;
     check_key(key)?;
-    let (_, certificate) =
-        X509Certificate::from_der(&leaf).map_err(|_| format!("the first certificate in {CERTIFICATE} does not parse"))?;
+    let (_, certificate) = X509Certificate::from_der(&leaf)
+        .map_err(|_| format!("the first certificate in {CERTIFICATE} does not parse"))?;
     let authority = match value(AUTHORITY) {
         None => None,
         Some(pem) => {
@@ -57,22 +57,30 @@ pub fn read(data: &BTreeMap<String, ByteString>, host: &str, now: Timestamp) -> 
         }
     };
     let validity = certificate.validity();
-    let time = |seconds: i64| Timestamp::from_second(seconds).map_err(|_| "the certificate's dates are out of range".to_owned());
+    let time = |seconds: i64| {
+        Timestamp::from_second(seconds).map_err(|_| "the certificate's dates are out of range".to_owned())
+    };
     let (not_before, not_after) = (time(validity.not_before.timestamp())?, time(validity.not_after.timestamp())?);
     let problem = if now < not_before {
-        Some(format!("the certificate is not valid before {not_before}; check the clock of the machine, or issue it anew"))
+        Some(format!(
+            "the certificate is not valid before {not_before}; check the clock of the machine, or issue it anew"
+        ))
     } else if now > not_after {
         Some(format!("the certificate ended at {not_after}; issue it anew"))
     } else {
         wrong_host(&certificate, host)
     };
-    Ok(Usable { hash: hash::of_bytes([chain, key]), authority, not_after, problem, leaf })
+    Ok(Usable { hash: fingerprint([chain, key]), authority, not_after, problem, leaf })
 }
 
 fn first(pem: &[u8], key: &str, label: &str) -> Result<Pem, String> {
     let block = Pem::iter_from_buffer(pem).next().ok_or_else(|| format!("{key} has no PEM block"))?;
     let block = block.map_err(|_| format!("{key} is not PEM"))?;
-    if block.label == label { Ok(block) } else { Err(format!("{key} begins with '{}', not with '{label}'", block.label)) }
+    if block.label == label {
+        Ok(block)
+    } else {
+        Err(format!("{key} begins with '{}', not with '{label}'", block.label))
+    }
 }
 
 /// Whether there is a private key that needs no password. Files of some tools have parameters of the curve before it.
@@ -108,6 +116,89 @@ fn wrong_host(certificate: &X509Certificate<'_>, host: &str) -> Option<String> {
 
 /// Whether a name of the certificate, which may have `*` as its first label, covers the host.
 fn covers(name: &str, host: &str) -> bool {
-    let wild = name.strip_prefix("*.").zip(host.split_once('.')).is_some_and(|(rest, (_, below))| rest.eq_ignore_ascii_case(below));
+    let wild = name
+        .strip_prefix("*.")
+        .zip(host.split_once('.'))
+        .is_some_and(|(rest, (_, below))| rest.eq_ignore_ascii_case(below));
     wild || name.eq_ignore_ascii_case(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    /// A certificate for these hosts, valid in 2030.
+    fn secret(hosts: &[&str]) -> BTreeMap<String, ByteString> {
+        let key = KeyPair::generate().unwrap();
+        let mut params =
+            CertificateParams::new(hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>()).unwrap();
+        params.not_before = date_time_ymd(2030, 1, 1);
+        params.not_after = date_time_ymd(2031, 1, 1);
+        let certificate = params.self_signed(&key).unwrap();
+        [(CERTIFICATE, certificate.pem()), (KEY, key.serialize_pem())]
+            .into_iter()
+            .map(|(key, pem)| (key.to_owned(), ByteString(pem.into_bytes())))
+            .collect()
+    }
+
+    fn at(date: &str) -> Timestamp {
+        format!("{date}T12:00:00Z").parse().unwrap()
+    }
+
+    fn problem(hosts: &[&str], host: &str, date: &str) -> Option<String> {
+        read(&secret(hosts), host, at(date)).unwrap().problem
+    }
+
+    #[test]
+    fn a_certificate_for_the_host_within_its_time_has_no_problem() {
+        assert_eq!(problem(&["idm.example.com"], "idm.example.com", "2030-06-01"), None);
+        assert_eq!(problem(&["other.org", "*.example.com"], "idm.example.com", "2030-06-01"), None);
+    }
+
+    #[test]
+    fn clients_refuse_another_host_a_wildcard_two_labels_away_and_an_address() {
+        for hosts in [&["example.org"][..], &["*.example.com"], &["10.0.0.1"], &[]] {
+            let problem = problem(hosts, "a.b.example.com", "2030-06-01").unwrap();
+            assert!(problem.contains("not for 'a.b.example.com'"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn clients_refuse_a_certificate_outside_its_time() {
+        assert!(
+            problem(&["a.example.com"], "a.example.com", "2029-06-01").unwrap().contains("not valid before 2030-01-01")
+        );
+        assert!(problem(&["a.example.com"], "a.example.com", "2031-06-01").unwrap().contains("ended at 2031-01-01"));
+    }
+
+    #[test]
+    fn a_renewed_certificate_has_another_hash_and_the_same_one_the_same() {
+        let (one, other) = (secret(&["a.example.com"]), secret(&["a.example.com"]));
+        let hash = |data| read(data, "a.example.com", at("2030-06-01")).unwrap().hash;
+        assert_eq!(hash(&one), hash(&one));
+        assert_ne!(hash(&one), hash(&other));
+    }
+
+    #[test]
+    fn what_no_server_could_start_with_is_said() {
+        let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        for (key, value, said) in [
+            (CERTIFICATE, None, "it has no tls.crt"),
+            (KEY, None, "it has no tls.key"),
+            (KEY, Some(""), "it has no tls.key"),
+            (CERTIFICATE, Some("text"), "tls.crt has no PEM block"),
+            (CERTIFICATE, Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "does not parse"),
+            (CERTIFICATE, Some("-----BEGIN CERTIFICATE-----\n????"), "tls.crt is not PEM"),
+            (KEY, Some(encrypted), "is encrypted"),
+            (KEY, Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "has no private key"),
+            (AUTHORITY, Some("text"), "ca.crt has no PEM block"),
+        ] {
+            let mut data = secret(&["a.example.com"]);
+            data.remove(key);
+            data.extend(value.map(|value| (key.to_owned(), ByteString(value.as_bytes().to_vec()))));
+            let why = read(&data, "a.example.com", at("2030-06-01")).unwrap_err();
+            assert!(why.contains(said), "{key} = {value:?}: {why}");
+        }
+    }
 }

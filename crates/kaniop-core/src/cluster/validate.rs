@@ -155,7 +155,8 @@ fn check_name(name: &str, groups: &[ReplicaGroup], errors: &mut Vec<Refusal>) {
     }
     let longest = groups.iter().map(|group| group.name.len()).max().unwrap_or_default();
     if name.len() + longest > NAME_AND_GROUP_MAX {
-        let limit = format!("and the longest replica group name must have at most {NAME_AND_GROUP_MAX} characters together");
+        let limit =
+            format!("and the longest replica group name must have at most {NAME_AND_GROUP_MAX} characters together");
         errors.push(Refusal::new("metadata.name", limit));
     }
 }

@@ -1,0 +1,226 @@
+use super::*;
+use crate::cluster::{Child, Surroundings, build, validate};
+
+struct Scene {
+    kanidm: Kanidm,
+    refusals: Vec<Refusal>,
+    refused: Vec<Refusal>,
+    blocked: Option<Obstacle>,
+    tls: TlsSeen,
+    pods: Vec<PodSeen>,
+    admin_secret: bool,
+    access: Access,
+}
+
+/// A Kanidm of one node that serves and answers.
+fn healthy() -> Scene {
+    let yaml = "
+apiVersion: kaniop.rs/v1beta1
+kind: Kanidm
+metadata: {name: idm, namespace: default, generation: 3}
+spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
+";
+    let tls = Usable { hash: "h".to_owned(), leaf: vec![], authority: None, not_after: at(9), problem: None };
+    let mut scene = Scene {
+        kanidm: serde_norway::from_str(yaml).unwrap(),
+        refusals: vec![],
+        refused: vec![],
+        blocked: None,
+        tls: TlsSeen::Usable(tls),
+        pods: vec![],
+        admin_secret: true,
+        access: Access::Answered,
+    };
+    let hash = template_hash(&scene.wanted()[0]).map(str::to_owned);
+    scene.pods.push(PodSeen {
+        name: "idm-default-0".to_owned(),
+        statefulset: "idm-default".to_owned(),
+        template_hash: hash,
+        started: true,
+        ready: true,
+        ..PodSeen::default()
+    });
+    scene
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+impl Scene {
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn cluster(&self) -> ValidatedCluster {
+        validate(&self.kanidm).unwrap()
+    }
+
+    fn wanted(&self) -> Vec<StatefulSet> {
+        let around = Surroundings { helper_image: "kaniop", tls_hash: Some("h"), live: &[] };
+        let sets = build(&self.cluster(), &around).into_iter();
+        sets.filter_map(|child| if let Child::StatefulSet(set) = child { Some(*set) } else { None }).collect()
+    }
+
+    fn status_at(&self, now: i64) -> KanidmStatus {
+        let (cluster, wanted) = (self.cluster(), self.wanted());
+        let world = World {
+            kanidm: &self.kanidm,
+            cluster: if self.refusals.is_empty() { Ok(&cluster) } else { Err(&self.refusals) },
+            refused: &self.refused,
+            blocked: self.blocked.clone(),
+            tls: self.tls.clone(),
+            wanted: &wanted,
+            pods: &self.pods,
+            admin_secret: self.admin_secret,
+            domain_uuid: Some(Uuid::from_u128(7)),
+            access: self.access.clone(),
+        };
+        status(&world, at(now))
+    }
+
+    /// A condition as `status reason`, and its message.
+    fn says(&self, kind: &str) -> (String, String) {
+        let conditions = self.status_at(1).conditions.unwrap();
+        let condition = conditions.into_iter().find(|condition| condition.type_ == kind).unwrap();
+        (format!("{} {}", condition.status, condition.reason), condition.message)
+    }
+}
+
+#[test]
+fn a_server_that_answered_is_ready_and_nothing_is_left_to_do() {
+    let scene = healthy();
+    for (kind, said) in [
+        ("Ready", "True Ready"),
+        ("Available", "True Ready"),
+        ("Initialized", "True Bootstrapped"),
+        ("Progressing", "False Ready"),
+    ] {
+        assert_eq!(scene.says(kind).0, said, "{kind}");
+    }
+    let status = scene.status_at(1);
+    assert_eq!(
+        (status.replica_column.as_deref(), status.updated_replicas, status.unavailable_replicas),
+        (Some("1/1"), Some(1), Some(0))
+    );
+    assert_eq!(status.version.unwrap().image_tag.as_deref(), Some("1.10.5"));
+    assert_eq!((status.observed_generation, status.secret_name.as_deref()), (Some(3), Some("idm-admin-passwords")));
+}
+
+#[test]
+fn the_same_world_again_gives_the_same_status() {
+    let mut scene = healthy();
+    let first = scene.status_at(1);
+    scene.kanidm.status = Some(first.clone());
+    assert_eq!(scene.status_at(99), first);
+}
+
+#[test]
+fn ready_names_the_first_obstacle_and_what_to_do() {
+    type Change = fn(&mut Scene);
+    let failed: fn(&mut Scene) = |s| s.access = Access::Failed(Obstacle::unknown(Reason::ConnectionFailed, "no route"));
+    let cases: [(&str, Change, &str, &str); 12] = [
+        ("paused", |s| s.kanidm.spec.paused = true, "False Paused", "Unset it"),
+        (
+            "wrong spec",
+            |s| s.refusals = vec![Refusal::new("spec.origin", "wrong")],
+            "False InvalidSpec",
+            "spec.origin: wrong",
+        ),
+        (
+            "conflict",
+            |s| s.blocked = Some(Obstacle::known(Reason::NameConflict, "Service 'idm' is not ours")),
+            "False NameConflict",
+            "not ours",
+        ),
+        ("no TLS Secret", |s| s.tls = TlsSeen::Missing, "False TlsSecretMissing", "Create it with tls.crt and tls.key"),
+        (
+            "bad TLS Secret",
+            |s| s.tls = TlsSeen::Invalid("it has no tls.key".to_owned()),
+            "False TlsSecretInvalid",
+            "no tls.key. Put it right",
+        ),
+        ("no replicas", |s| s.kanidm.spec.replica_groups[0].replicas = 0, "False ScaledToZero", "Set replicas to 1"),
+        ("no pod", |s| s.pods.clear(), "False PodsNotReady", "does not exist yet"),
+        ("pod starting", |s| s.pods[0].ready = false, "False PodsNotReady", "Waiting for pod 'idm-default-0'"),
+        (
+            "image",
+            |s| trouble(s, Trouble::Image("ErrImagePull".to_owned())),
+            "False ImageUnavailable",
+            "Put spec.image right",
+        ),
+        (
+            "crash",
+            |s| trouble(s, Trouble::Other("it ended with code 1".to_owned())),
+            "False PodsNotReady",
+            "ended with code 1",
+        ),
+        ("bootstrap", |s| s.access = Access::Pending("Setting up.".to_owned()), "False Bootstrapping", "Setting up."),
+        ("outage", failed, "Unknown ConnectionFailed", "no route"),
+    ];
+    for (what, change, said, message) in cases {
+        let (verdict, text) = healthy().with(change).says("Ready");
+        assert_eq!(verdict, said, "{what}");
+        assert!(text.contains(message), "{what}: {text}");
+    }
+}
+
+fn trouble(scene: &mut Scene, trouble: Trouble) {
+    scene.pods[0].ready = false;
+    scene.pods[0].trouble = Some(trouble);
+}
+
+#[test]
+fn a_certificate_that_clients_refuse_is_the_cause_of_a_failed_connection() {
+    let scene = healthy().with(|s| {
+        if let TlsSeen::Usable(usable) = &mut s.tls {
+            usable.problem = Some("the certificate ended yesterday".to_owned());
+        }
+        s.access = Access::Failed(Obstacle::unknown(Reason::ConnectionFailed, "handshake"));
+    });
+    assert_eq!(scene.says("Ready").0, "False CertificateInvalid");
+}
+
+#[test]
+fn another_domain_counts_before_everything_that_follows_from_it() {
+    let scene = healthy().with(|s| {
+        s.pods[0].ready = false;
+        s.access = Access::Failed(Obstacle::known(Reason::DomainMismatch, "another domain"));
+    });
+    assert_eq!(scene.says("Ready").0, "False DomainMismatch");
+}
+
+#[test]
+fn a_change_that_cannot_be_made_is_told_although_the_server_answers() {
+    let scene = healthy().with(|s| s.refused = vec![Refusal::new("spec.storage", "put it back")]);
+    let (verdict, message) = scene.says("Ready");
+    assert_eq!(verdict, "False InvalidSpec");
+    assert!(message.contains("runs as before") && message.contains("put it back"), "{message}");
+    assert_eq!(scene.says("Available").0, "True Ready");
+}
+
+#[test]
+fn a_pod_of_an_older_template_is_progress_to_be_made() {
+    let scene = healthy().with(|s| s.pods[0].template_hash = Some("older".to_owned()));
+    assert_eq!(scene.says("Progressing").0, "True RollingOut");
+    assert_eq!(scene.status_at(1).updated_replicas, Some(0));
+}
+
+#[test]
+fn the_domain_is_pinned_by_the_first_status_that_has_it() {
+    let scene = healthy().with(|s| {
+        s.kanidm.status = Some(KanidmStatus { domain_uuid: Some("first".to_owned()), ..KanidmStatus::default() });
+    });
+    assert_eq!(scene.status_at(1).domain_uuid.as_deref(), Some("first"));
+}
+
+#[test]
+fn a_wrong_spec_does_not_erase_what_was_known() {
+    let mut scene = healthy();
+    scene.kanidm.status = Some(scene.status_at(1));
+    scene.refusals = vec![Refusal::new("spec.image", "wrong")];
+    let status = scene.status_at(2);
+    assert_eq!(status.version.unwrap().image.as_deref(), Some("kanidm/server:1.10.5"));
+    assert_eq!(status.secret_name.as_deref(), Some("idm-admin-passwords"));
+}
