@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn derived_uuids_never_change_between_releases() {
         let owner = Owner { kind: "KanidmGroup", namespace: "default", name: "staff", entry: "staff" };
-        assert_eq!(owner.uuid(0).to_string(), "");
+        assert_eq!(owner.uuid(0).to_string(), "27a2a0b8-a77c-5ea7-a633-dd76deb3f978");
         assert_ne!(owner.uuid(0), owner.uuid(1));
         assert_ne!(owner.uuid(0), Owner { kind: "KanidmPersonAccount", ..owner.clone() }.uuid(0));
     }

@@ -1,0 +1,143 @@
+//! Golden plans of identities: `goldens/<Kind>/<field>.yaml` holds cases of what is wanted, what is seen, and the plan that follows.
+//!
+//! `KANIOP_BLESS=1 cargo test -p kaniop-core --test identity` writes the plans as they are now; read the difference before you commit it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use kaniop_api::{KanidmGroup, KanidmPersonAccount};
+use kaniop_core::entry::{Attr, Collection, Entry, Shape, Snapshot, Step, Value};
+use kaniop_core::identity::{Desired, IdentityKind, Plan, plan};
+use kaniop_core::name::Owner;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+use uuid::Uuid;
+
+#[derive(Serialize, Deserialize)]
+struct Case {
+    /// What the case shows, as the end of a sentence that begins with "it".
+    it: String,
+    spec: Json,
+    /// Attributes of our entry; null when there is none.
+    seen: Option<Map<String, Json>>,
+    /// Names of other people on the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    others: Vec<String>,
+    #[serde(default)]
+    plan: Json,
+}
+
+fn named(name: &str) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_DNS, name.as_bytes())
+}
+
+fn entry(uuid: Uuid, collection: Collection, name: &str, attrs: BTreeMap<String, Value>) -> Entry {
+    Entry { uuid, collection, name: name.to_owned(), spn: format!("{name}@idm.example.com"), attrs }
+}
+
+fn to_value(attr: Attr, json: &Json) -> Value {
+    let texts = |json: &Json| -> Vec<String> { serde_json::from_value(json.clone()).unwrap() };
+    match attr.shape {
+        Shape::Text => Value::Text(json.as_str().unwrap().to_owned()),
+        Shape::Time => Value::Time(json.as_str().unwrap().parse().unwrap()),
+        Shape::Mails => Value::Mails(texts(json)),
+        Shape::References => Value::References(texts(json).iter().map(|name| named(name)).collect()),
+        Shape::Reference => Value::References([named(json.as_str().unwrap())].into()),
+    }
+}
+
+fn to_json(value: &Value, seen: &Snapshot) -> Json {
+    match value {
+        Value::Text(text) => json!(text),
+        Value::Time(time) => json!(time.to_string()),
+        Value::Mails(mails) => json!(mails),
+        Value::References(uuids) => json!(uuids.iter().map(|uuid| seen.get(*uuid).unwrap().name.clone()).collect::<BTreeSet<_>>()),
+    }
+}
+
+fn describe(plan: &Plan, seen: &Snapshot) -> Json {
+    let mut shown = Map::new();
+    match &plan.step {
+        None => {}
+        Some(Step::Create { attrs, .. }) => {
+            let attrs: Map<_, _> = attrs.iter().map(|(attr, value)| (attr.name.to_owned(), to_json(value, seen))).collect();
+            shown.insert("create".to_owned(), Json::Object(attrs));
+        }
+        Some(Step::Put { attrs, .. }) => {
+            let json = |value: &Option<Value>| value.as_ref().map_or(Json::Null, |value| to_json(value, seen));
+            let attrs: Map<_, _> = attrs.iter().map(|(attr, value)| (attr.name.to_owned(), json(value))).collect();
+            shown.insert("put".to_owned(), Json::Object(attrs));
+        }
+        Some(Step::Delete { .. }) => panic!("a plan never deletes"),
+    }
+    if !plan.findings.is_empty() {
+        let findings: Vec<_> = plan.findings.iter().map(|f| format!("{}: {}", f.reason, f.message)).collect();
+        shown.insert("findings".to_owned(), json!(findings));
+    }
+    Json::Object(shown)
+}
+
+fn planned<K: IdentityKind<Spec: DeserializeOwned>>(case: &Case) -> Json {
+    let spec: K::Spec = serde_json::from_value(case.spec.clone()).expect("the spec reads");
+    let owner = Owner { kind: K::KIND, namespace: "default", name: "subject", entry: "subject" };
+    let attr = |name: &str| K::FIELDS.iter().map(|field| field.attr).find(|attr| attr.name == name);
+    let ours = case.seen.as_ref().map(|seen| {
+        let attrs = seen.iter().filter_map(|(name, json)| Some((name.clone(), to_value(attr(name)?, json))));
+        entry(owner.uuid(0), K::COLLECTION, "subject", attrs.collect())
+    });
+    let others = case.others.iter().map(|name| entry(named(name), Collection::Person, name, BTreeMap::new()));
+    let seen = Snapshot::new(others.chain(ours));
+    let desired = Desired::<K> { owner, spec: &spec, pinned: None, spent: &BTreeSet::new() };
+    describe(&plan(&desired, &seen), &seen)
+}
+
+fn folder(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(kind)
+}
+
+fn check<K: IdentityKind<Spec: DeserializeOwned>>() {
+    let mut wrong = Vec::new();
+    for file in std::fs::read_dir(folder(K::KIND)).unwrap().map(|file| file.unwrap().path()) {
+        let mut cases: Vec<Case> = serde_norway::from_str(&std::fs::read_to_string(&file).unwrap()).expect("the golden reads");
+        assert!(!cases.is_empty(), "{} holds no case", file.display());
+        let mut changed = false;
+        for case in &mut cases {
+            let now = planned::<K>(case);
+            if now != case.plan {
+                wrong.push(format!("{} it {}:\n  golden {}\n  now    {now}", file.display(), case.it, case.plan));
+                case.plan = now;
+                changed = true;
+            }
+        }
+        if changed && std::env::var_os("KANIOP_BLESS").is_some() {
+            std::fs::write(&file, serde_norway::to_string(&cases).unwrap()).unwrap();
+        }
+    }
+    assert!(wrong.is_empty() || std::env::var_os("KANIOP_BLESS").is_some(), "{}", wrong.join("\n"));
+}
+
+fn check_every_field_has_a_golden<K: IdentityKind>() {
+    for field in K::FIELDS {
+        let file = folder(K::KIND).join(format!("{}.yaml", field.name.rsplit('.').next().unwrap()));
+        assert!(file.exists(), "{} has no golden: write {}", field.name, file.display());
+    }
+}
+
+#[test]
+fn a_group_is_planned_as_the_goldens_say() {
+    check::<KanidmGroup>();
+}
+
+#[test]
+fn a_person_is_planned_as_the_goldens_say() {
+    check::<KanidmPersonAccount>();
+}
+
+#[test]
+fn no_field_is_without_a_golden() {
+    check_every_field_has_a_golden::<KanidmGroup>();
+    check_every_field_has_a_golden::<KanidmPersonAccount>();
+}
