@@ -71,6 +71,8 @@ enum ClusterTask {
     },
     /// Say how it is; fails unless it is wholly up
     Status,
+    /// Prove with real pods that it does what the operator asks of a cluster
+    Check,
 }
 
 /// Words that are passed on as they are.
@@ -95,6 +97,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Setup => setup::setup()?,
         Task::Cluster(ClusterTask::Up) => Cluster::from_env()?.up()?,
         Task::Cluster(ClusterTask::Down { keep_data }) => Cluster::from_env()?.down(keep_data)?,
+        Task::Cluster(ClusterTask::Check) => Cluster::from_env()?.check()?,
         Task::Cluster(ClusterTask::Status) => Cluster::from_env()?.status()?,
         Task::Images => {
             let images = images::ensure(&Cluster::from_env()?)?;

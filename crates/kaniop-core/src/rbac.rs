@@ -6,9 +6,11 @@
 /// Where a rule holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Objects that have no namespace: granted cluster-wide or not at all.
+    /// Objects that have no namespace; needed wherever the operator is installed.
     Cluster,
-    /// The namespaces that the operator watches: all of them, or each of a given list.
+    /// Objects that have no namespace; needed only when all namespaces are watched.
+    AllNamespaces,
+    /// The namespaces that the operator watches: all of them, or the one that it is told.
     Watched,
     /// The operator's own namespace only.
     Own,
@@ -23,6 +25,8 @@ pub struct Rule {
     pub group: &'static str,
     /// Plural names, with `/subresource` where one is meant.
     pub resources: &'static [&'static str],
+    /// Names of the only objects that are meant; empty for all.
+    pub names: &'static [&'static str],
     /// What may be done.
     pub verbs: &'static [&'static str],
     /// Why the operator needs it: one sentence, which is written into the chart as a comment.
@@ -33,15 +37,33 @@ pub struct Rule {
 pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Cluster,
+        group: "apiextensions.k8s.io",
+        resources: &["customresourcedefinitions"],
+        names: &["kanidmgroups.kaniop.rs", "kanidmpersonaccounts.kaniop.rs"],
+        verbs: &["get"],
+        why: "When a kind itself is being removed, its objects go without their entries.",
+    },
+    Rule {
+        scope: Scope::AllNamespaces,
         group: "",
         resources: &["namespaces"],
-        verbs: &["get", "list", "watch"],
-        why: "The namespace selectors of a Kanidm choose by labels, and a namespace that ends releases its entries.",
+        names: &[],
+        verbs: &["list", "watch"],
+        why: "The namespace selectors of a Kanidm choose by labels.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
+        resources: &["namespaces"],
+        names: &[],
+        verbs: &["get"],
+        why: "In a namespace that ends, objects are released even when their server does not answer.",
     },
     Rule {
         scope: Scope::Watched,
         group: "",
         resources: &["persistentvolumeclaims"],
+        names: &[],
         verbs: &["get", "list", "watch"],
         why: "A claim that cannot be bound is named in Ready.",
     },
@@ -49,6 +71,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "",
         resources: &["pods"],
+        names: &[],
         verbs: &["get", "list", "watch", "delete"],
         why: "Servers are watched, and restarted one by one: rollouts are the operator's, so it deletes the pod that is next.",
     },
@@ -56,6 +79,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "",
         resources: &["pods/exec"],
+        names: &[],
         verbs: &["get", "create"],
         why: "The first administrators are set up through the admin socket in the pod, which no network reaches.",
     },
@@ -63,6 +87,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "",
         resources: &["secrets"],
+        names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
         why: "TLS Secrets are read, passwords and server configuration are written; list and watch ask for metadata only, \
               which roles cannot express.",
@@ -71,6 +96,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "",
         resources: &["services"],
+        names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
         why: "How clients and nodes reach the servers.",
     },
@@ -78,6 +104,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "apps",
         resources: &["statefulsets"],
+        names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
         why: "One for each replica group.",
     },
@@ -85,6 +112,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "events.k8s.io",
         resources: &["events"],
+        names: &[],
         verbs: &["create", "patch"],
         why: "Transitions are told as events.",
     },
@@ -92,6 +120,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "kaniop.rs",
         resources: &["kanidmgroups", "kanidmpersonaccounts", "kanidms"],
+        names: &[],
         verbs: &["get", "list", "watch", "patch"],
         why: "What users write; patch sets and removes the finalizer.",
     },
@@ -99,6 +128,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "kaniop.rs",
         resources: &["kanidmgroups/finalizers", "kanidmpersonaccounts/finalizers", "kanidms/finalizers"],
+        names: &[],
         verbs: &["update"],
         why: "Children name their Kanidm as owner, which some clusters allow only with this.",
     },
@@ -106,6 +136,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Watched,
         group: "kaniop.rs",
         resources: &["kanidmgroups/status", "kanidmpersonaccounts/status", "kanidms/status"],
+        names: &[],
         verbs: &["patch"],
         why: "What was observed is reported.",
     },
@@ -113,6 +144,7 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Own,
         group: "coordination.k8s.io",
         resources: &["leases"],
+        names: &[],
         verbs: &["get", "create", "update"],
         why: "One operator acts at a time.",
     },
@@ -139,8 +171,12 @@ mod tests {
     #[test]
     fn roles_bindings_and_webhooks_are_out_of_reach() {
         for rule in RULES {
-            assert!(!["rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io"].contains(&rule.group));
-            assert!(!rule.resources.iter().any(|r| r.starts_with("serviceaccounts") || r.starts_with("nodes")), "{rule:?}");
+            assert!(!["rbac.authorization.k8s.io", "admissionregistration.k8s.io"].contains(&rule.group), "{rule:?}");
+            assert!(rule.group != "apiextensions.k8s.io" || rule.verbs == ["get"], "{rule:?}");
+            assert!(
+                !rule.resources.iter().any(|r| r.starts_with("serviceaccounts") || r.starts_with("nodes")),
+                "{rule:?}"
+            );
         }
     }
 }
