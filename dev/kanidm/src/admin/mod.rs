@@ -1,0 +1,8 @@
+//! The admin socket: plain JSON, one answer for each request, no framing.
+//!
+//! Reachable by root and by the server's own user only, and not before the start-up has finished.
+
+pub mod client;
+mod handler;
+pub mod protocol;
+pub mod socket;

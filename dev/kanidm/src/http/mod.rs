@@ -1,0 +1,71 @@
+//! The HTTPS API: routes, and what is the same for all of them.
+//!
+//! Translates between requests and the engine; decides nothing about identities itself.
+
+mod auth;
+mod caller;
+mod conflict;
+mod count;
+mod error;
+mod image;
+mod scim;
+mod v1;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use uuid::Uuid;
+
+use crate::server::Running;
+use count::Counts;
+
+/// The longest a request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// What handlers share.
+type Shared = State<Arc<Running>>;
+type Routes = Router<Arc<Running>>;
+
+/// All routes of a running server.
+pub fn router(running: Arc<Running>) -> Router {
+    let counts = Arc::new(Counts::default());
+    let reader = Arc::clone(&counts);
+    Router::new()
+        .route("/status", get(|| async { Json(true) }))
+        .merge(auth::routes())
+        .merge(v1::routes())
+        .merge(scim::routes())
+        .merge(image::routes(running.config.role))
+        .route_layer(middleware::from_fn_with_state(counts, count::count))
+        // Not counted, so that looking changes nothing.
+        .route("/dev/requests", get(move || async move { Json(reader.snapshot()) }))
+        .layer(middleware::from_fn(headers))
+        .layer(middleware::from_fn(limit_time))
+        .with_state(running)
+}
+
+/// The headers of every answer; `/status` does not tell the version.
+async fn headers(request: Request, next: Next) -> Response {
+    let is_status = request.uri().path() == "/status";
+    let mut response = next.run(request).await;
+    if let Ok(id) = HeaderValue::from_str(&Uuid::new_v4().to_string()) {
+        response.headers_mut().insert("x-kanidm-opid", id);
+    }
+    if !is_status {
+        response.headers_mut().insert("x-kanidm-version", HeaderValue::from_static(crate::VERSION));
+    }
+    response
+}
+
+async fn limit_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
+    }
+}

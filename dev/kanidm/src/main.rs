@@ -1,0 +1,34 @@
+//! `kanidmd`: a development server that keeps the contract of a Kanidm server, built on its published engine crate.
+//!
+//! It is not Kanidm and not for production: see the README beside it.
+
+#![forbid(unsafe_code)]
+
+mod admin;
+mod backup;
+mod cli;
+mod command;
+mod config;
+mod engine;
+mod healthcheck;
+mod http;
+mod later_schema;
+mod lock_file;
+mod logging;
+mod scripting;
+mod server;
+mod tls;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The version reported everywhere: the engine's.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    // Fails only when a provider is installed already, and then there is one.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    command::run(cli)
+}

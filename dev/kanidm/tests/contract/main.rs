@@ -1,0 +1,10 @@
+//! The contract, tried on the real binary: each test starts its own server on the loopback interface.
+
+mod admin;
+mod backup;
+mod configuration;
+mod credentials;
+mod errors;
+mod oauth2;
+mod scim;
+mod support;
