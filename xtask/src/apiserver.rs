@@ -107,7 +107,8 @@ impl Drop for Server {
 
 fn start(folder: &Path, kube: &Path, controllers: &str) -> Result<Server> {
     for attempt in 1.. {
-        let folder = tempfile::Builder::new().prefix("run-").tempdir_in(folder).context("make a folder for the API server")?;
+        let folder =
+            tempfile::Builder::new().prefix("run-").tempdir_in(folder).context("make a folder for the API server")?;
         let lock = File::create(folder.path().join(LOCK))?;
         lock.lock()?;
         let owner = folder.path().display().to_string();

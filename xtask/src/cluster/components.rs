@@ -36,8 +36,7 @@ impl Component {
 pub(crate) fn all(bridge_filter: bool) -> Vec<Component> {
     vec![
         Component::new("etcd", etcd()),
-        Component::new("containerd", words(&["containerd", "--config", &data_text("conf/containerd.toml")]))
-            ,
+        Component::new("containerd", words(&["containerd", "--config", &data_text("conf/containerd.toml")])),
         Component::new("apiserver", apiserver()),
         Component::new("controller-manager", controller_manager()),
         Component::new("scheduler", scheduler()),

@@ -94,9 +94,11 @@ pub(crate) fn remove_traces() -> Result<()> {
 /// loopback network, which all runtimes share, of the same containers.
 fn of_our_containers(results: &[PathBuf]) -> Vec<&PathBuf> {
     let name = |result: &PathBuf| result.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let of_our_network = |result| Some(name(result).strip_prefix(CNI_NETWORK)?.strip_prefix('-')?.split('-').next()?.to_owned());
+    let of_our_network =
+        |result| Some(name(result).strip_prefix(CNI_NETWORK)?.strip_prefix('-')?.split('-').next()?.to_owned());
     let containers: Vec<String> = results.iter().filter_map(of_our_network).collect();
-    let mut ours: Vec<_> = results.iter().filter(|result| containers.iter().any(|id| name(result).contains(id))).collect();
+    let mut ours: Vec<_> =
+        results.iter().filter(|result| containers.iter().any(|id| name(result).contains(id))).collect();
     // Those by which the others are recognised go last, in case this is interrupted.
     ours.sort_by_key(|result| of_our_network(result).is_some());
     ours

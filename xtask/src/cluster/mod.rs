@@ -2,6 +2,7 @@
 //! has. Callers need not know which; what differs is decided here.
 
 mod cgroup;
+mod check;
 mod components;
 mod config;
 pub(crate) mod containerd;
@@ -119,6 +120,17 @@ impl Cluster {
         match self {
             Self::Development { .. } => status::status(),
             Self::External { .. } => self.verify(),
+        }
+    }
+
+    /// Proves with real pods that the development cluster does all that is asked of one.
+    ///
+    /// # Errors
+    /// When it does not, or the cluster is not the development cluster.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::Development { .. } => check::check(),
+            Self::External { .. } => bail!("only the development cluster can be checked"),
         }
     }
 

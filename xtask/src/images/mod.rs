@@ -30,6 +30,8 @@ const DEVELOPMENT_SERVER: &str = "dev/kanidm";
 pub(crate) struct Images {
     /// The operator, with the node helper in it.
     pub(crate) operator: String,
+    /// A digest of all that went into it: its name is the same for every build.
+    pub(crate) operator_digest: String,
     /// The Kanidm server.
     pub(crate) kanidm: String,
 }
@@ -45,12 +47,14 @@ pub(crate) fn ensure(cluster: &Cluster) -> Result<Images> {
     let operator = phase("operator binary", operator_binary)?;
     let operator =
         Recipe { name: OPERATOR, containerfile: root().join("Containerfile"), files: vec![(operator, "kaniop")] };
-    load(cluster, phase("operator image", || build(&operator))?)?;
+    let operator = phase("operator image", || build(&operator))?;
+    let operator_digest = operator.digest.clone();
+    load(cluster, operator)?;
     let kanidm = match given_server() {
         Some(image) => phase("Kanidm image", || cluster.ensure_image(&image)).map(|()| image)?,
         None => development_server(cluster)?,
     };
-    Ok(Images { operator: OPERATOR.to_owned(), kanidm })
+    Ok(Images { operator: OPERATOR.to_owned(), operator_digest, kanidm })
 }
 
 /// Builds the image that holds every pod's network open and loads it into the development cluster,
@@ -117,7 +121,8 @@ pub(crate) fn development_binary() -> Result<PathBuf> {
     // Its own .cargo/config.toml says how it is linked; flags from outside would replace that.
     cargo.args(["build", "--locked", "--bin", "kanidmd"]).current_dir(&source).env_remove("RUSTFLAGS");
     interactive(&mut cargo).with_context(|| format!("build the development server in {DEVELOPMENT_SERVER}"))?;
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source.join("target"), |folder| source.join(folder));
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source.join("target"), |folder| source.join(folder));
     Ok(folder.join(host_target()?).join("debug/kanidmd"))
 }
 
