@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use kaniop_core::reason::Reason;
-use rustls::CertificateError;
-use rustls::pki_types::UnixTime;
 use serde_json::Value as Json;
+
+use crate::certificate::CertificateProblem;
 
 /// How an error is dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,65 +18,6 @@ pub enum Class {
     Blocked,
     /// Should never happen: a defect of ours, or an answer that we do not know.
     Bug,
-}
-
-/// What is wrong with a server's certificate.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CertificateProblem {
-    /// It is from an authority that is not trusted, and not the one in the Secret either.
-    #[error(
-        "is from an authority that is not trusted. Put the authority's certificate into the TLS Secret as ca.crt, \
-         or make sure that the server has loaded the certificate of that Secret"
-    )]
-    UnknownIssuer,
-    /// It is for other host names.
-    #[error("is for another host{}. Issue it for the host of the origin", presented(.0))]
-    WrongHost(
-        /// The names that it is for, as far as TLS tells.
-        Vec<String>,
-    ),
-    /// Its time is over.
-    #[error("has expired{}. Renew it", at(.0.as_ref()))]
-    Expired(
-        /// When.
-        Option<jiff::Timestamp>,
-    ),
-    /// Its time has not come.
-    #[error("is not valid yet{}. Check the clocks", at(.0.as_ref()))]
-    NotYetValid(
-        /// From when on.
-        Option<jiff::Timestamp>,
-    ),
-    /// Anything else that TLS objects to.
-    #[error("is not acceptable: {0}")]
-    Other(String),
-}
-
-fn presented(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
-}
-
-fn at(time: Option<&jiff::Timestamp>) -> String {
-    time.map(|time| format!(" ({time})")).unwrap_or_default()
-}
-
-fn timestamp(time: UnixTime) -> Option<jiff::Timestamp> {
-    jiff::Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok()
-}
-
-impl From<&CertificateError> for CertificateProblem {
-    fn from(error: &CertificateError) -> Self {
-        match error {
-            CertificateError::UnknownIssuer => Self::UnknownIssuer,
-            CertificateError::NotValidForName => Self::WrongHost(Vec::new()),
-            CertificateError::NotValidForNameContext { presented, .. } => Self::WrongHost(presented.clone()),
-            CertificateError::Expired => Self::Expired(None),
-            CertificateError::ExpiredContext { not_after, .. } => Self::Expired(timestamp(*not_after)),
-            CertificateError::NotValidYet => Self::NotYetValid(None),
-            CertificateError::NotValidYetContext { not_before, .. } => Self::NotYetValid(timestamp(*not_before)),
-            other => Self::Other(other.to_string()),
-        }
-    }
 }
 
 /// Why a request to Kanidm did not do what it should.
@@ -305,14 +246,14 @@ impl Error {
     }
 }
 
-/// The attribute that a schema error names.
+/// The attribute that a schema error names. Outside of `schemaviolation` the server puts texts where names could stand, but for one.
 fn named(body: &Json) -> Option<String> {
-    let violation = body.get("schemaviolation").unwrap_or(body);
-    violation.as_object()?.values().find_map(|value| match value {
-        Json::String(name) => Some(name.clone()),
-        Json::Array(_) => Some(strings(value).join(", ")).filter(|names| !names.is_empty()),
-        _ => None,
-    })
+    let named = match body.get("schemaviolation") {
+        Some(violation) => violation.as_object()?.values().next()?,
+        None => body.get("invalidattributename")?,
+    };
+    let names = named.as_str().map_or_else(|| strings(named).join(", "), str::to_owned);
+    Some(names).filter(|names| !names.is_empty())
 }
 
 fn strings(list: &Json) -> Vec<String> {
@@ -330,4 +271,84 @@ fn excerpt(body: &[u8]) -> String {
 /// Errors that a deadline makes of an operation on the admin socket.
 pub(crate) fn socket_deadline(what: &str, deadline: Duration) -> Error {
     Error::Socket(format!("the admin socket did not {what} within {} s", deadline.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, body: &str) -> Error {
+        Error::refused(status, body.as_bytes(), Some("op-1".to_owned()))
+    }
+
+    fn invalid(attribute: Option<&str>, why: &str) -> Error {
+        Error::InvalidValue { attribute: attribute.map(str::to_owned), why: why.to_owned() }
+    }
+
+    #[test]
+    fn every_documented_refusal_maps_to_its_error_class_and_reason() {
+        let conflict = |names: &[&str]| Error::Conflict { attributes: names.iter().map(|&n| n.to_owned()).collect() };
+        let busy = |status, why: &str| Error::Busy { status, why: why.to_owned(), opid: Some("op-1".to_owned()) };
+        let unexpected =
+            |status, why: &str| Error::Unexpected { status, why: why.to_owned(), opid: Some("op-1".to_owned()) };
+        let missing = r#"{"schemaviolation":{"missingmustattribute":["displayname"]}}"#;
+        let unknown = r#"{"schemaviolation":{"invalidattribute":"nonsense"}}"#;
+        let named = r#"{"invalidattributename":"nonsense"}"#;
+        let value = r#"{"invalidattribute":"Invalid EmailAddress"}"#;
+        let base = r#"{"plugin":{"base":"Uuid format invalid"}}"#;
+        #[rustfmt::skip]
+        let table = [
+            (401, r#""notauthenticated""#, Error::Unauthenticated, Class::Blocked, Reason::LoginFailed),
+            (401, r#""sessionexpired""#, Error::Unauthenticated, Class::Blocked, Reason::LoginFailed),
+            (403, r#""accessdenied""#, Error::AccessDenied, Class::Blocked, Reason::AccessDenied),
+            (404, r#""nomatchingentries""#, Error::NotFound, Class::Retry, Reason::ConnectionFailed),
+            (404, "", unexpected(404, ""), Class::Bug, Reason::InternalError),
+            (405, "", unexpected(405, ""), Class::Bug, Reason::InternalError),
+            (409, r#"{"error":"attributeuniqueness","conflicting_attributes":["name","spn"]}"#, conflict(&["name", "spn"]), Class::Blocked, Reason::EntryExists),
+            (409, r#"{"error":"?"}"#, conflict(&[]), Class::Blocked, Reason::EntryExists),
+            (409, r#"{"plugin":{"attrunique":"duplicate value detected"}}"#, conflict(&[]), Class::Blocked, Reason::EntryExists),
+            (400, missing, invalid(Some("displayname"), missing), Class::Blocked, Reason::InvalidValue),
+            (400, unknown, invalid(Some("nonsense"), unknown), Class::Blocked, Reason::InvalidValue),
+            (400, named, invalid(Some("nonsense"), named), Class::Blocked, Reason::InvalidValue),
+            (400, value, invalid(None, value), Class::Blocked, Reason::InvalidValue),
+            (400, r#""emptyrequest""#, invalid(None, r#""emptyrequest""#), Class::Blocked, Reason::InvalidValue),
+            (413, "length limit exceeded", Error::TooLarge, Class::Blocked, Reason::InvalidValue),
+            (422, "unknown field", unexpected(422, "unknown field"), Class::Bug, Reason::InternalError),
+            (500, r#"{"plugin":{"referentialintegrity":"Uuid referenced not found in database"}}"#, Error::UnknownReference, Class::Blocked, Reason::ReferenceNotFound),
+            (500, r#"{"plugin":{"base":"Uuid duplicate found in database"}}"#, Error::UuidTaken, Class::Blocked, Reason::EntryExists),
+            (500, base, unexpected(500, base), Class::Bug, Reason::InternalError),
+            (500, r#""backend""#, busy(500, r#""backend""#), Class::Retry, Reason::ConnectionFailed),
+            (408, "", busy(408, ""), Class::Retry, Reason::ConnectionFailed),
+            (429, "", busy(429, ""), Class::Retry, Reason::ConnectionFailed),
+            (502, "<html>", busy(502, "<html>"), Class::Retry, Reason::ConnectionFailed),
+            (503, "", busy(503, ""), Class::Retry, Reason::ConnectionFailed),
+            (302, "", unexpected(302, ""), Class::Bug, Reason::InternalError),
+        ];
+        for (status, body, error, class, reason) in table {
+            let seen = refused(status, body);
+            assert_eq!(seen, error, "{status} {body}");
+            assert_eq!((seen.class(), seen.reason()), (class, reason), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn texts_name_the_attribute_the_operation_and_what_to_do() {
+        let text = |status, body: &str| refused(status, body).to_string();
+        assert_eq!(text(409, r#"{"conflicting_attributes":["name","spn"]}"#), "another entry has the same name, spn");
+        let missing = r#"{"schemaviolation":{"missingmustattribute":["displayname"]}}"#;
+        assert_eq!(text(400, missing), format!("the server refuses the value of displayname: {missing}"));
+        assert!(
+            text(418, "tea").ends_with("(HTTP 418, tea, operation op-1). Please report it"),
+            "{}",
+            text(418, "tea")
+        );
+        assert!(text(403, r#""accessdenied""#).contains(crate::OPERATOR_GROUPS[0]));
+    }
+
+    #[test]
+    fn a_long_body_is_cut_and_a_body_of_bytes_does_not_matter() {
+        let long = refused(500, &"ä ".repeat(5000)).to_string();
+        assert!(long.chars().count() < 420 && long.contains('…'), "{long}");
+        assert!(matches!(Error::refused(500, &[0xff, 0xfe], None), Error::Busy { .. }));
+    }
 }

@@ -10,7 +10,8 @@ use reqwest::{Method, redirect, retry};
 use serde::de::DeserializeOwned;
 use url::{Host, Url};
 
-use crate::error::{CertificateProblem, Error};
+use crate::certificate::CertificateProblem;
+use crate::error::Error;
 use crate::requests::{Operation, Outcome, Requests};
 use crate::trust::Trust;
 
@@ -177,7 +178,7 @@ impl Http {
 
     fn lost(&self, error: &reqwest::Error) -> Error {
         let server = self.server.to_string();
-        if let Some(problem) = certificate_problem(error) {
+        if let Some(problem) = CertificateProblem::find(error) {
             return Error::Certificate { server, problem };
         }
         match (error.is_timeout(), error.is_connect()) {
@@ -210,22 +211,6 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 
 fn opid(headers: &HeaderMap) -> Option<String> {
     text(headers, "x-kanidm-opid")
-}
-
-/// What TLS objected to in the server's certificate, wherever in the chain of causes it stands.
-fn certificate_problem(error: &(dyn StdError + 'static)) -> Option<CertificateProblem> {
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        let tls = cause.downcast_ref::<rustls::Error>().or_else(|| {
-            // An I/O error shows the causes of what it wraps but not the thing itself.
-            cause.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()
-        });
-        if let Some(rustls::Error::InvalidCertificate(problem)) = tls {
-            return Some(CertificateProblem::from(problem));
-        }
-        next = cause.source();
-    }
-    None
 }
 
 fn root_cause(error: &(dyn StdError + 'static)) -> String {

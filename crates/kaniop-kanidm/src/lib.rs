@@ -4,6 +4,7 @@
 //! admin socket inside a pod. Nothing here decides what should happen, retries, or waits longer than a request's deadline.
 
 mod account;
+mod certificate;
 mod client;
 mod error;
 mod http;
@@ -14,8 +15,9 @@ mod scim;
 mod trust;
 
 pub use account::{ApiToken, OPERATOR_GROUPS, Purpose};
+pub use certificate::CertificateProblem;
 pub use client::Client;
-pub use error::{CertificateProblem, Class, Error};
+pub use error::{Class, Error};
 pub use http::Endpoint;
 pub use requests::{Operation, Outcome, Requests};
 pub use trust::Trust;

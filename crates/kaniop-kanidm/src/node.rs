@@ -157,3 +157,69 @@ impl Socket {
 fn unknown(what: &'static str) -> Error {
     Error::Undecodable { what, why: "unknown form".to_owned(), opid: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_reach_stdout_and_nothing_else() {
+        let passwords = BTreeMap::from([("admin".to_owned(), SecretString::from("s3cret"))]);
+        let answer = Answer::Ok(RecoveredAccounts { passwords });
+        assert!(!format!("{answer:?}").contains("s3cret"));
+        let text = serde_json::to_string(&answer).unwrap();
+        assert_eq!(text, r#"{"ok":{"admin":"s3cret"}}"#);
+        let Answer::Ok(read) = serde_json::from_str::<Answer<RecoveredAccounts>>(&text).unwrap() else { panic!() };
+        assert_eq!(read.passwords["admin"].expose_secret(), "s3cret");
+    }
+
+    #[test]
+    fn a_failure_carries_its_text() {
+        let answer: Answer<NodeReport> = Answer::Error("not started".to_owned());
+        assert_eq!(serde_json::to_string(&answer).unwrap(), r#"{"error":"not started"}"#);
+    }
+
+    /// A server that answers on a socket with these pieces, then closes.
+    async fn socket(pieces: &'static [&'static str]) -> (tempfile::TempDir, Socket) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kanidmd.sock");
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 1024];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            for piece in pieces {
+                stream.write_all(piece.as_bytes()).await.unwrap();
+                stream.flush().await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+        let socket = Socket::connect(&path).await.unwrap();
+        (folder, socket)
+    }
+
+    #[tokio::test]
+    async fn an_answer_in_pieces_is_read_to_its_end() {
+        let pieces = &[
+            "{\"DomainShow\":{\"domain_info\":{\"name\":\"x\",\"displayname\":\"X\",",
+            "\"uuid\":\"00000000-0000-0000-0000-00000000000a\",\"level\":14}",
+            "}}",
+        ];
+        let (_folder, mut socket) = socket(pieces).await;
+        let domain = socket.domain().await.unwrap();
+        assert_eq!((domain.uuid, domain.level), (Uuid::from_u128(10), 14));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_an_early_end_and_an_unknown_answer_are_told_apart_and_quote_nothing() {
+        let (_folder, mut refusing) = socket(&["\"Error\""]).await;
+        let error = refusing.recover_account("admin").await.unwrap_err();
+        assert_eq!(error, Error::SocketRefused { what: "recover the account admin".to_owned() });
+        let (_folder, mut closing) = socket(&["{\"Recover"]).await;
+        let error = closing.recover_account("admin").await.unwrap_err();
+        assert!(matches!(&error, Error::Socket(text) if text.contains("closed")), "{error:?}");
+        let (_folder, mut odd) = socket(&["{\"RecoverAccount\":{\"password\":[\"s3cret\"]}}"]).await;
+        let error = odd.recover_account("admin").await.unwrap_err();
+        assert!(matches!(error, Error::Undecodable { .. }) && !error.to_string().contains("s3cret"), "{error:?}");
+    }
+}

@@ -141,3 +141,124 @@ fn target(json: &Json) -> Option<Uuid> {
 fn brief(json: &Json) -> String {
     json.to_string().chars().take(120).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Uuid = Uuid::from_u128(0xa);
+    const B: Uuid = Uuid::from_u128(0xb);
+
+    fn mails(list: &[&str]) -> Value {
+        Value::Mails(list.iter().map(|&mail| mail.to_owned()).collect())
+    }
+
+    fn references(list: &[Uuid]) -> Value {
+        Value::References(list.iter().copied().collect())
+    }
+
+    fn time(text: &str) -> Value {
+        Value::Time(text.parse().unwrap())
+    }
+
+    #[test]
+    fn every_shape_is_read_from_every_form_it_takes() {
+        let text = || Value::Text("x".to_owned());
+        #[rustfmt::skip]
+        let table = [
+            (Shape::Text, json!("x"), Some(text())),
+            (Shape::Text, json!(["x"]), Some(text())),
+            (Shape::Text, json!(["x", "y"]), None),
+            (Shape::Text, json!(7), None),
+            (Shape::Time, json!("2026-12-01T04:05:06Z"), Some(time("2026-12-01T04:05:06Z"))),
+            (Shape::Time, json!(["2026-12-01T06:05:06+02:00"]), Some(time("2026-12-01T04:05:06Z"))),
+            (Shape::Time, json!("yesterday"), None),
+            (Shape::Mails, json!([{"primary": false, "value": "a@x"}, {"primary": true, "value": "b@x"}, {"value": "c@x"}]), Some(mails(&["b@x", "a@x", "c@x"]))),
+            (Shape::Mails, json!({"primary": true, "value": "a@x"}), Some(mails(&["a@x"]))),
+            (Shape::Mails, json!(["a@x", "b@x"]), Some(mails(&["a@x", "b@x"]))),
+            (Shape::Mails, json!([{"primary": true}]), None),
+            (Shape::References, json!([{"uuid": B, "value": "b@x"}, {"uuid": A, "value": "a@x"}]), Some(references(&[A, B]))),
+            (Shape::References, json!({"uuid": A, "value": "a@x"}), Some(references(&[A]))),
+            (Shape::References, json!([A.to_string()]), Some(references(&[A]))),
+            (Shape::References, json!([]), Some(references(&[]))),
+            (Shape::References, json!([{"value": "a@x"}]), None),
+            (Shape::Reference, json!({"uuid": A, "value": "a@x"}), Some(references(&[A]))),
+            (Shape::Reference, json!([{"uuid": A, "value": "a@x"}]), Some(references(&[A]))),
+            (Shape::Reference, json!([{"uuid": A}, {"uuid": B}]), None),
+        ];
+        for (shape, json, value) in table {
+            assert_eq!(decode(shape, &json), value, "{shape:?} {json}");
+        }
+    }
+
+    #[test]
+    fn what_is_sent_reads_back_the_same() {
+        for (shape, value) in [
+            (Shape::Text, Value::Text("Ümläut \"quoted\"".to_owned())),
+            (Shape::Time, time("2026-12-01T04:05:06Z")),
+            (Shape::Mails, mails(&["z@x", "a@x"])),
+            (Shape::References, references(&[A, B])),
+            (Shape::Reference, references(&[A])),
+        ] {
+            assert_eq!(decode(shape, &encode(shape, &value)), Some(value), "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn a_creation_has_class_and_uuid_and_leaves_out_empty_lists() {
+        let attrs = [
+            (Attr::NAME, Value::Text("staff".to_owned())),
+            (Attr::new("member", Shape::References), references(&[])),
+            (Attr::new("mail", Shape::Mails), mails(&["a@x"])),
+        ];
+        let expected = json!({
+            "class": ["object", "group"], "uuid": [A], "name": "staff", "mail": [{"primary": true, "value": "a@x"}],
+        });
+        assert_eq!(Json::Object(creation(Collection::Group, A, &attrs)), expected);
+    }
+
+    #[test]
+    fn a_change_purges_what_is_absent_or_empty() {
+        let attrs = [
+            (Attr::new("description", Shape::Text), None),
+            (Attr::new("member", Shape::References), Some(references(&[]))),
+            (Attr::new("entry_managed_by", Shape::Reference), Some(references(&[B]))),
+        ];
+        let expected = json!({ "id": A, "description": null, "member": null, "entry_managed_by": B });
+        assert_eq!(Json::Object(change(A, &attrs)), expected);
+    }
+
+    fn object(json: Json) -> Object {
+        json.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn an_entry_has_its_collection_and_only_set_attributes() {
+        let attrs = [Attr::new("mail", Shape::Mails), Attr::new("legalname", Shape::Text), Attr::new("x", Shape::Text)];
+        let shown = object(json!({
+            "id": A, "class": ["account", "object", "person"], "name": "ada", "spn": ["ada@x"], "mail": [], "x": null,
+            "displayname": "not asked for",
+        }));
+        let seen = entry(&shown, &attrs).unwrap().unwrap();
+        let (collection, attrs) = (Collection::Person, Default::default());
+        assert_eq!(seen, Entry { uuid: A, collection, name: "ada".to_owned(), spn: "ada@x".to_owned(), attrs });
+    }
+
+    #[test]
+    fn entries_of_other_classes_are_left_out_and_unknown_forms_are_errors() {
+        let client = object(json!({ "id": A, "class": ["oauth2_resource_server"], "name": "c", "spn": "c@x" }));
+        assert_eq!(entry(&client, &[]), Ok(None));
+        let nameless = object(json!({ "id": A, "class": "group" }));
+        assert_eq!(entry(&nameless, &[]), Ok(None));
+        assert!(entry(&object(json!({ "class": "group" })), &[]).is_err());
+        let odd = object(json!({ "id": A, "class": "group", "name": "g", "spn": "g@x", "mail": 7 }));
+        let why = entry(&odd, &[Attr::new("mail", Shape::Mails)]).unwrap_err();
+        assert_eq!(why, "mail of g@x has an unknown form: 7");
+    }
+
+    #[test]
+    fn the_list_asks_for_every_collection_and_each_attribute_once() {
+        assert_eq!(everything(), r#"class eq "person" or class eq "group" or class eq "service_account""#);
+        assert_eq!(attributes(&[Attr::NAME, Attr::new("mail", Shape::Mails)]), "class,mail,name,spn");
+    }
+}

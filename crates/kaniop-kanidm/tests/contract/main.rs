@@ -1,0 +1,9 @@
+//! What Kaniop relies on, asked of a real server process: the development server, or any other that `KANIDMD` names.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod accounts;
+mod certificates;
+mod entries;
+mod node;
+mod refusals;
+mod server;
