@@ -17,5 +17,7 @@ pub mod metrics;
 pub mod node;
 pub mod retry;
 pub mod run;
+#[cfg(test)]
+mod scenario;
 pub mod status;
 pub mod targets;

@@ -187,3 +187,6 @@ fn kanidm_key<K: Managed>(object: &K) -> ObjectKey {
         name: reference.name.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;
