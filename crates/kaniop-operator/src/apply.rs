@@ -1,1 +1,197 @@
-//! (being written)
+//! The one place that applies or deletes children: server-side apply under one field manager. What another owner controls is never written, and
+//! what is as it was applied is not sent again, so that at rest nothing is written at all.
+
+mod ownership;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kaniop_core::cluster::labels::{self, APPLIED_HASH};
+use kaniop_core::cluster::{Child, hash};
+use kube::Resource;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
+use kube::core::PartialObjectMeta;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::status::FIELD_MANAGER;
+
+/// The object that children belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a> {
+    /// Its namespace, and theirs.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its UID.
+    pub uid: &'a str,
+}
+
+/// What came of applying one child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It was as it should be; nothing was sent.
+    Unchanged,
+    /// It was written.
+    Written,
+    /// It is being deleted; it is made anew when it is gone.
+    Ending,
+    /// Something of this kind and name exists and is not controlled by the owner. It was left alone.
+    Conflict(String),
+    /// The API server refuses it; for people.
+    Refused(String),
+}
+
+/// Applies a child.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server does not answer.
+pub async fn child(ctx: &Context, owner: &Owner<'_>, child: &Child) -> Result<Applied, Error> {
+    match child {
+        Child::Secret(secret) => object::<Secret>(ctx, owner, secret).await,
+        Child::Service(service) => object::<Service>(ctx, owner, service).await,
+        Child::StatefulSet(statefulset) => object::<StatefulSet>(ctx, owner, statefulset).await,
+    }
+}
+
+/// Applies one object of any kind, with the fields that `wanted` has.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server does not answer.
+pub async fn object<K>(ctx: &Context, owner: &Owner<'_>, wanted: &K) -> Result<Applied, Error>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    let kind = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), owner.namespace, &kind);
+    let name = wanted.meta().name.clone().unwrap_or_default();
+    let live = api.get_opt(&name).await?;
+    let mut manifest = serde_json::to_value(wanted).map_err(|error| Error::Bug(format!("{} '{name}': {error}", kind.kind)))?;
+    let hash = hash::of_manifest(&manifest);
+    manifest["metadata"]["annotations"][APPLIED_HASH] = hash.clone().into();
+    if let Some(live) = &live {
+        if !is_controlled_by(&live.metadata, owner.uid) {
+            let text = format!(
+                "{} '{name}' exists and is not controlled by this Kanidm, so it is left alone. Delete or rename it, or give the Kanidm another name.",
+                kind.kind
+            );
+            return Ok(Applied::Conflict(text));
+        }
+        if live.metadata.deletion_timestamp.is_some() {
+            return Ok(Applied::Ending);
+        }
+        if is_as_applied(live, &manifest, &hash) {
+            return Ok(Applied::Unchanged);
+        }
+        // Should it be deleted and made anew by somebody else meanwhile, this makes the API server refuse.
+        manifest["metadata"]["uid"] = live.metadata.uid.clone().into();
+    }
+    ctx.guard.check()?;
+    let parameters = PatchParams::apply(FIELD_MANAGER).force();
+    match api.patch(&name, &parameters, &Patch::Apply(&manifest)).await {
+        Ok(_) => {
+            tracing::info!(kind = kind.kind, name, created = live.is_none(), "applied");
+            Ok(Applied::Written)
+        }
+        Err(kube::Error::Api(status)) if status.is_invalid() || status.is_forbidden() => {
+            Ok(Applied::Refused(format!("Kubernetes refuses {} '{name}': {}", kind.kind, status.message)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether somebody of this UID is the controller of an object.
+#[must_use]
+pub fn is_controlled_by(metadata: &ObjectMeta, uid: &str) -> bool {
+    metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && owner.uid == uid)
+}
+
+/// Whether the manifest is the one that was applied last, and every field of it is still ours as it was then.
+fn is_as_applied(live: &DynamicObject, manifest: &Value, hash: &str) -> bool {
+    let applied = live.metadata.annotations.as_ref().and_then(|annotations| annotations.get(APPLIED_HASH));
+    let managed = live.metadata.managed_fields.iter().flatten().find(|fields| {
+        fields.manager.as_deref() == Some(FIELD_MANAGER)
+            && fields.operation.as_deref() == Some("Apply")
+            && fields.subresource.as_deref().unwrap_or_default().is_empty()
+    });
+    let ours = managed.and_then(|fields| fields.fields_v1.as_ref());
+    let live = json!({"metadata": live.metadata, "rest": live.data});
+    applied.is_some_and(|applied| applied == hash)
+        && ours.is_some_and(|ours| ownership::holds_manifest(&ours.0, manifest, &live))
+}
+
+/// Deletes what is labelled ours, controlled by the owner, and not wanted (any more). Secrets with credentials, and StatefulSets, which hold data,
+/// are never among it. Returns how many.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child]) -> Result<usize, Error> {
+    let selector = format!(
+        "{}={},{}={},!{}",
+        labels::MANAGED_BY,
+        labels::MANAGER,
+        labels::CLUSTER,
+        owner.name,
+        labels::SECRET_TYPE
+    );
+    let names = |keep: fn(&Child) -> Option<&ObjectMeta>| -> Vec<&str> {
+        wanted.iter().filter_map(keep).filter_map(|metadata| metadata.name.as_deref()).collect()
+    };
+    let secrets = names(|child| if let Child::Secret(secret) = child { Some(&secret.metadata) } else { None });
+    let services = names(|child| if let Child::Service(service) = child { Some(&service.metadata) } else { None });
+    Ok(prune_kind::<Secret>(ctx, owner, &selector, &secrets).await?
+        + prune_kind::<Service>(ctx, owner, &selector, &services).await?)
+}
+
+async fn prune_kind<K>(ctx: &Context, owner: &Owner<'_>, selector: &str, wanted: &[&str]) -> Result<usize, Error>
+where
+    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned,
+{
+    let api: Api<PartialObjectMeta<K>> = Api::namespaced(ctx.client.clone(), owner.namespace);
+    let ours = api.list_metadata(&ListParams::default().labels(selector)).await?;
+    let mut pruned = 0;
+    for found in ours {
+        let name = found.metadata.name.clone().unwrap_or_default();
+        let unwanted = is_controlled_by(&found.metadata, owner.uid) && !wanted.contains(&name.as_str());
+        if unwanted && found.metadata.deletion_timestamp.is_none() {
+            ctx.guard.check()?;
+            delete::<K>(ctx, owner.namespace, &name, found.metadata.uid).await?;
+            tracing::info!(kind = %K::kind(&()), name, "deleted, for it is not wanted any more");
+            pruned += 1;
+        }
+    }
+    Ok(pruned)
+}
+
+/// Deletes a pod, if it is still the one of this UID, so that its StatefulSet makes it again from the newest template.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer. A pod that is gone or another one is no error.
+pub async fn restart_pod(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
+    ctx.guard.check()?;
+    delete::<Pod>(ctx, namespace, name, Some(uid.to_owned())).await
+}
+
+async fn delete<K>(ctx: &Context, namespace: &str, name: &str, uid: Option<String>) -> Result<(), Error>
+where
+    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
+    let exactly = Preconditions { uid, resource_version: None };
+    match api.delete(name, &DeleteParams::default().preconditions(exactly)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,11 @@ pub const CONFIG_HASH: &str = "kanidm.kaniop.rs/config-hash";
 /// On the pod template: hash of everything that a server must be restarted for.
 pub const TEMPLATE_HASH: &str = "kanidm.kaniop.rs/template-hash";
 
+/// On every child: hash of the manifest as it was applied last.
+pub const APPLIED_HASH: &str = "kaniop.rs/applied-hash";
+/// On a Secret with credentials: when they were made.
+pub const ROTATED_AT: &str = "kaniop.rs/last-rotation-time";
+
 /// Labels of every child of the Kanidm of this name.
 #[must_use]
 pub fn common(cluster: &str) -> BTreeMap<String, String> {

@@ -2,12 +2,15 @@
 //!
 //! [`validate`](validate::validate) may refuse a spec, with every error at once; [`build`] cannot fail. Nothing here speaks to anybody.
 
+pub mod credentials;
+pub mod domain;
 pub mod hash;
 pub mod image;
 pub mod labels;
 pub mod names;
 pub mod origin;
 mod pod;
+pub mod pods;
 mod probes;
 mod quantity;
 pub mod rollout;

@@ -1,36 +1,6 @@
 //! Which pod is restarted next, when servers must take over a newer template: one at a time, and the next only when every other one serves.
 
-/// What is seen of a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PodSeen {
-    /// Its name.
-    pub name: String,
-    /// Its UID.
-    pub uid: String,
-    /// The StatefulSet that it belongs to.
-    pub statefulset: String,
-    /// Its address.
-    pub ip: Option<String>,
-    /// Hash of the template that it was made from.
-    pub template_hash: Option<String>,
-    /// The start-up probe has passed: the admin socket answers.
-    pub started: bool,
-    /// It serves.
-    pub ready: bool,
-    /// It is being deleted.
-    pub ending: bool,
-    /// What keeps it from running, for people.
-    pub trouble: Option<Trouble>,
-}
-
-/// What keeps a pod from running.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// The image of a container cannot be pulled or is not a name.
-    Image(String),
-    /// Anything else: crashes, no room, no volume.
-    Other(String),
-}
+use super::pods::PodSeen;
 
 /// The pod that is to be deleted now, so that it is made again from the newest template.
 ///

@@ -1,15 +1,20 @@
 //! What the status of a Kanidm says, from what was seen in one pass. `Ready` is the first obstacle, in an order that puts the cause before its
 //! consequences; it is True only when the server itself answered the operator.
 
+mod obstacle;
+#[cfg(test)]
+mod tests;
+
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
 use kaniop_api::kanidm::{KanidmStatus, ReplicaState, ReplicaStatus, VersionStatus};
 use uuid::Uuid;
 
-use super::rollout::{PodSeen, Trouble};
+use super::domain::Verdict;
+use super::pods::PodSeen;
 use super::tls::Usable;
-use super::validate::{Refusal, ValidatedCluster, in_words};
+use super::validate::{Refusal, ValidatedCluster};
 use super::{names, template_hash};
 use crate::condition::{self, Statement, Truth};
 use crate::reason::Reason;
@@ -80,8 +85,8 @@ pub struct World<'a> {
     pub pods: &'a [PodSeen],
     /// Whether the Secret with the administrators' passwords is complete.
     pub admin_secret: bool,
-    /// UUID of the domain, as the server said it in this pass.
-    pub domain_uuid: Option<Uuid>,
+    /// UUID of the domain, as the server last said it, and what that means.
+    pub domain: Option<(Uuid, Verdict)>,
     /// How far the operator got with the server.
     pub access: Access,
 }
@@ -118,8 +123,10 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             }),
             Err(_) => old.version,
         },
-        // Said once and kept: another one later is a mismatch, not news.
-        domain_uuid: old.domain_uuid.or_else(|| world.domain_uuid.map(|uuid| uuid.to_string())),
+        domain_uuid: match world.domain {
+            Some((uuid, Verdict::First | Verdict::Replaced)) => Some(uuid.to_string()),
+            Some((_, Verdict::Same | Verdict::Mismatch)) | None => old.domain_uuid,
+        },
     }
 }
 
@@ -134,107 +141,12 @@ fn replica(pod: &PodSeen) -> ReplicaStatus {
 /// Everything that conditions say of this pass.
 #[must_use]
 pub fn statements(world: &World<'_>) -> Vec<Statement> {
-    let obstacle = obstacle(world);
+    let obstacle = obstacle::obstacle(world);
     let ready = match &obstacle {
         None => Statement::new("Ready", true, Reason::Ready, "The server answered the operator over verified TLS."),
         Some(obstacle) => Statement::new("Ready", obstacle.truth, obstacle.reason, &*obstacle.message),
     };
     vec![ready, available(world), initialized(world), progressing(world, obstacle)]
-}
-
-/// The first thing that keeps the Kanidm from being Ready.
-fn obstacle(world: &World<'_>) -> Option<Obstacle> {
-    if world.kanidm.spec.paused {
-        return Some(Obstacle::known(
-            Reason::Paused,
-            "spec.paused is set: nothing of this cluster and its identities is reconciled. Unset it to go on.",
-        ));
-    }
-    let cluster = match world.cluster {
-        Ok(cluster) => cluster,
-        Err(refusals) => {
-            return Some(Obstacle::known(Reason::InvalidSpec, format!("Nothing was changed. {}.", in_words(refusals))));
-        }
-    };
-    if let Some(blocked) = &world.blocked {
-        return Some(blocked.clone());
-    }
-    if let Some(obstacle) = tls(world, cluster) {
-        return Some(obstacle);
-    }
-    if cluster.replicas() == 0 {
-        return Some(Obstacle::known(
-            Reason::ScaledToZero,
-            "Zero replicas are asked for. Set replicas to 1 to start the server.",
-        ));
-    }
-    if let Access::Failed(obstacle @ Obstacle { reason: Reason::DomainMismatch, .. }) = &world.access {
-        return Some(obstacle.clone());
-    }
-    if let Some(obstacle) = pods(world, cluster) {
-        return Some(obstacle);
-    }
-    if let TlsSeen::Usable(Usable { problem: Some(problem), .. }) = &world.tls {
-        let message = format!("Clients refuse the server: {problem} (Secret '{}', key tls.crt).", cluster.tls_secret);
-        return Some(Obstacle::known(Reason::CertificateInvalid, message));
-    }
-    match &world.access {
-        Access::Failed(obstacle) => return Some(obstacle.clone()),
-        Access::Pending(what) => return Some(Obstacle::known(Reason::Bootstrapping, what.clone())),
-        Access::NotTried => return Some(Obstacle::unknown(Reason::Unknown, "The server was not asked in this pass.")),
-        Access::Answered => {}
-    }
-    (!world.refused.is_empty()).then(|| {
-        let message = format!(
-            "The server runs as before, for a part of the spec cannot be carried out. {}.",
-            in_words(world.refused)
-        );
-        Obstacle::known(Reason::InvalidSpec, message)
-    })
-}
-
-fn tls(world: &World<'_>, cluster: &ValidatedCluster) -> Option<Obstacle> {
-    let secret = &cluster.tls_secret;
-    let running = if world.pods.is_empty() {
-        "The server starts then."
-    } else {
-        "Until then the server goes on, but could not start again."
-    };
-    match &world.tls {
-        TlsSeen::Missing => Some(Obstacle::known(
-            Reason::TlsSecretMissing,
-            format!(
-                "Secret '{secret}' does not exist. Create it with tls.crt and tls.key for '{}'. {running}",
-                cluster.origin.host()
-            ),
-        )),
-        TlsSeen::Invalid(why) => Some(Obstacle::known(
-            Reason::TlsSecretInvalid,
-            format!("Secret '{secret}' cannot be used: {why}. Put it right. {running}"),
-        )),
-        TlsSeen::Usable(_) => None,
-    }
-}
-
-fn pods(world: &World<'_>, cluster: &ValidatedCluster) -> Option<Obstacle> {
-    let waiting = world.pods.iter().filter(|pod| !pod.ready);
-    let troubles: Vec<_> = waiting.clone().filter_map(|pod| Some((pod, pod.trouble.as_ref()?))).collect();
-    if let Some((pod, Trouble::Image(why))) = troubles.iter().find(|(_, trouble)| matches!(trouble, Trouble::Image(_)))
-    {
-        let message =
-            format!("Pod '{}' has no image: {why}. Put spec.image right, or make the image available.", pod.name);
-        return Some(Obstacle::known(Reason::ImageUnavailable, message));
-    }
-    if let Some((pod, Trouble::Other(why))) = troubles.first() {
-        return Some(Obstacle::known(Reason::PodsNotReady, format!("Pod '{}' does not serve: {why}.", pod.name)));
-    }
-    let missing = usize::try_from(cluster.replicas()).unwrap_or(0) > world.pods.len();
-    let starting: Vec<_> = waiting.map(|pod| format!("'{}'", pod.name)).collect();
-    if missing {
-        return Some(Obstacle::known(Reason::PodsNotReady, "The pod does not exist yet; its StatefulSet makes it."));
-    }
-    (!starting.is_empty())
-        .then(|| Obstacle::known(Reason::PodsNotReady, format!("Waiting for pod {} to serve.", starting.join(", "))))
 }
 
 fn available(world: &World<'_>) -> Statement {
@@ -252,7 +164,7 @@ fn available(world: &World<'_>) -> Statement {
 
 fn initialized(world: &World<'_>) -> Statement {
     let known =
-        world.domain_uuid.is_some() || world.kanidm.status.as_ref().is_some_and(|status| status.domain_uuid.is_some());
+        world.domain.is_some() || world.kanidm.status.as_ref().is_some_and(|status| status.domain_uuid.is_some());
     let (truth, reason, message) = match (known, world.admin_secret) {
         (true, true) => {
             (true, Reason::Bootstrapped, "The domain is known and the administrators' passwords are stored.")
@@ -291,6 +203,3 @@ fn progressing(world: &World<'_>, obstacle: Option<Obstacle>) -> Statement {
         None => Statement::new("Progressing", false, Reason::Ready, "Nothing is left to do."),
     }
 }
-
-#[cfg(test)]
-mod tests;

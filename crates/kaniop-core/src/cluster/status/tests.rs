@@ -1,4 +1,5 @@
 use super::*;
+use crate::cluster::pods::Trouble;
 use crate::cluster::{Child, Surroundings, build, validate};
 
 struct Scene {
@@ -10,6 +11,7 @@ struct Scene {
     pods: Vec<PodSeen>,
     admin_secret: bool,
     access: Access,
+    verdict: Verdict,
 }
 
 /// A Kanidm of one node that serves and answers.
@@ -30,6 +32,7 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
         pods: vec![],
         admin_secret: true,
         access: Access::Answered,
+        verdict: Verdict::Same,
     };
     let hash = template_hash(&scene.wanted()[0]).map(str::to_owned);
     scene.pods.push(PodSeen {
@@ -74,7 +77,7 @@ impl Scene {
             wanted: &wanted,
             pods: &self.pods,
             admin_secret: self.admin_secret,
-            domain_uuid: Some(Uuid::from_u128(7)),
+            domain: Some((Uuid::from_u128(7), self.verdict)),
             access: self.access.clone(),
         };
         status(&world, at(now))
@@ -208,11 +211,20 @@ fn a_pod_of_an_older_template_is_progress_to_be_made() {
 }
 
 #[test]
-fn the_domain_is_pinned_by_the_first_status_that_has_it() {
-    let scene = healthy().with(|s| {
-        s.kanidm.status = Some(KanidmStatus { domain_uuid: Some("first".to_owned()), ..KanidmStatus::default() });
-    });
-    assert_eq!(scene.status_at(1).domain_uuid.as_deref(), Some("first"));
+fn the_domain_is_pinned_by_the_first_answer_and_moves_only_when_it_had_to() {
+    let seven = Uuid::from_u128(7).to_string();
+    for (verdict, pinned) in [
+        (Verdict::First, &*seven),
+        (Verdict::Same, "before"),
+        (Verdict::Mismatch, "before"),
+        (Verdict::Replaced, &*seven),
+    ] {
+        let scene = healthy().with(|s| {
+            s.kanidm.status = Some(KanidmStatus { domain_uuid: Some("before".to_owned()), ..KanidmStatus::default() });
+            s.verdict = verdict;
+        });
+        assert_eq!(scene.status_at(1).domain_uuid.as_deref(), Some(pinned), "{verdict:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,144 @@
+//! The Secrets with credentials: the built-in administrators' passwords for people, and the operator's own API token. Their content is made
+//! once, by the server, and cannot be built again; so they are written when it was made and never as a part of [`build`](super::build).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+
+use super::validate::ValidatedCluster;
+use super::{labels, metadata, names};
+
+/// Built-in administrator of the domain and the system.
+pub const ADMIN: &str = "admin";
+/// Built-in administrator of people, groups and the like.
+pub const IDM_ADMIN: &str = "idm_admin";
+/// Key of the operator's token.
+const TOKEN: &str = "token";
+
+/// Content of the administrators' Secret, complete.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Administrators {
+    /// Password of [`ADMIN`].
+    pub admin: String,
+    /// Password of [`IDM_ADMIN`].
+    pub idm_admin: String,
+    /// When they were made, if that is known.
+    pub made: Option<Timestamp>,
+}
+
+impl std::fmt::Debug for Administrators {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Administrators").field("made", &self.made).finish_non_exhaustive()
+    }
+}
+
+impl Administrators {
+    /// Reads the Secret; `None` when anything is missing, and then both passwords have to be made anew.
+    #[must_use]
+    pub fn read(secret: &Secret) -> Option<Self> {
+        let names_right = text(secret, "ADMIN_USERNAME")? == ADMIN && text(secret, "IDM_ADMIN_USERNAME")? == IDM_ADMIN;
+        let annotations = secret.metadata.annotations.as_ref();
+        let made = annotations.and_then(|annotations| annotations.get(labels::ROTATED_AT)?.parse().ok());
+        names_right.then_some(())?;
+        Some(Self { admin: text(secret, "ADMIN_PASSWORD")?, idm_admin: text(secret, "IDM_ADMIN_PASSWORD")?, made })
+    }
+
+    /// The Secret.
+    #[must_use]
+    pub fn secret(&self, cluster: &ValidatedCluster) -> Secret {
+        let mut secret = secret(cluster, names::admin_secret(&cluster.name), labels::ADMIN_PASSWORDS);
+        secret.metadata.annotations =
+            self.made.map(|made| BTreeMap::from([(labels::ROTATED_AT.to_owned(), made.to_string())]));
+        secret.data = Some(data([
+            ("ADMIN_USERNAME", ADMIN),
+            ("ADMIN_PASSWORD", &self.admin),
+            ("IDM_ADMIN_USERNAME", IDM_ADMIN),
+            ("IDM_ADMIN_PASSWORD", &self.idm_admin),
+        ]));
+        secret
+    }
+}
+
+/// The Secret with the operator's token.
+#[must_use]
+pub fn token_secret(cluster: &ValidatedCluster, token: &str) -> Secret {
+    let secret = secret(cluster, names::token_secret(&cluster.name), labels::OPERATOR_TOKEN);
+    Secret { data: Some(data([(TOKEN, token)])), ..secret }
+}
+
+/// The operator's token, if the Secret has one.
+#[must_use]
+pub fn token(secret: &Secret) -> Option<String> {
+    text(secret, TOKEN)
+}
+
+fn secret(cluster: &ValidatedCluster, name: String, kind: &str) -> Secret {
+    let mut metadata = metadata(cluster, name);
+    metadata.labels.get_or_insert_default().insert(labels::SECRET_TYPE.to_owned(), kind.to_owned());
+    Secret { metadata, type_: Some("Opaque".to_owned()), ..Secret::default() }
+}
+
+fn data<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, ByteString> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec()))).collect()
+}
+
+fn text(secret: &Secret, key: &str) -> Option<String> {
+    let value = &secret.data.as_ref()?.get(key)?.0;
+    String::from_utf8(value.clone()).ok().filter(|text| !text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::validate;
+
+    fn cluster() -> ValidatedCluster {
+        let yaml = "
+apiVersion: kaniop.rs/v1beta1
+kind: Kanidm
+metadata: {name: idm, namespace: default, uid: u}
+spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
+";
+        validate(&serde_norway::from_str(yaml).unwrap()).unwrap()
+    }
+
+    fn administrators() -> Administrators {
+        let made = Some("2030-01-01T00:00:00Z".parse().unwrap());
+        Administrators { admin: "a".to_owned(), idm_admin: "b".to_owned(), made }
+    }
+
+    #[test]
+    fn the_administrators_secret_has_exactly_four_keys_and_reads_back() {
+        let secret = administrators().secret(&cluster());
+        let keys: Vec<_> = secret.data.as_ref().unwrap().keys().cloned().collect();
+        assert_eq!(keys, ["ADMIN_PASSWORD", "ADMIN_USERNAME", "IDM_ADMIN_PASSWORD", "IDM_ADMIN_USERNAME"]);
+        assert_eq!(secret.metadata.labels.as_ref().unwrap()[labels::SECRET_TYPE], "admin-passwords");
+        assert_eq!(Administrators::read(&secret), Some(administrators()));
+    }
+
+    #[test]
+    fn a_secret_that_lacks_any_key_does_not_count() {
+        for key in ["ADMIN_USERNAME", "ADMIN_PASSWORD", "IDM_ADMIN_USERNAME", "IDM_ADMIN_PASSWORD"] {
+            for value in [None, Some("")] {
+                let mut secret = administrators().secret(&cluster());
+                let data = secret.data.as_mut().unwrap();
+                data.remove(key);
+                data.extend(value.map(|value: &str| (key.to_owned(), ByteString(value.as_bytes().to_vec()))));
+                assert_eq!(Administrators::read(&secret), None, "{key} = {value:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown_for_debugging() {
+        let shown = format!("{:?}", Administrators { admin: "s3cret".to_owned(), ..administrators() });
+        assert!(!shown.contains("s3cret") && shown.contains("2030"), "{shown}");
+    }
+
+    #[test]
+    fn the_token_reads_back() {
+        assert_eq!(token(&token_secret(&cluster(), "t")).as_deref(), Some("t"));
+    }
+}

@@ -1,0 +1,62 @@
+//! Copies this very program to where the server's container finds it. The copy appears whole or not at all.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// What was installed.
+#[derive(Debug, Serialize)]
+pub struct Installed {
+    /// Where.
+    path: PathBuf,
+    /// Its size in bytes.
+    bytes: u64,
+}
+
+/// Copies this program.
+pub fn install(path: &Path) -> Result<Installed, String> {
+    let own = std::env::current_exe().map_err(|error| format!("this program cannot find itself: {error}"))?;
+    copy(&own, path).map_err(|error| {
+        format!(
+            "{} cannot be copied to {}: {error}. Its folder must be a volume that can be written",
+            own.display(),
+            path.display()
+        )
+    })
+}
+
+/// A pod whose init container was ended half-way runs it again: nothing may remain of the first that looks finished.
+fn copy(from: &Path, to: &Path) -> io::Result<Installed> {
+    let unfinished = to.with_extension("unfinished");
+    let bytes = fs::copy(from, &unfinished)?;
+    // Readable for every user: who the server runs as is the user's choice.
+    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o755))?;
+    fs::rename(&unfinished, to)?;
+    Ok(Installed { path: to.to_owned(), bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copy_is_whole_and_can_be_run_by_everybody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kaniop");
+        fs::write(folder.path().join("kaniop.unfinished"), "half").unwrap();
+        let installed = install(&path).unwrap();
+        let own = fs::metadata(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!((installed.bytes, fs::metadata(&path).unwrap().len()), (own.len(), own.len()));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(!folder.path().join("kaniop.unfinished").exists());
+    }
+
+    #[test]
+    fn a_folder_that_does_not_exist_is_named_with_what_is_needed() {
+        let error = install(Path::new("/nonexistent/kaniop")).unwrap_err();
+        assert!(error.contains("/nonexistent/kaniop") && error.contains("must be a volume"), "{error}");
+    }
+}
