@@ -83,6 +83,26 @@ impl Client {
         spn.map(|spn| Some(spn.to_owned())).ok_or_else(|| answer.undecodable("the account itself", &"no SPN"))
     }
 
+    /// Makes sure that a service account of this name exists, managed by a group (name, SPN or UUID). One that exists is left as it is.
+    /// The server draws its UUID: the built-in administrators may not choose that of a service account.
+    ///
+    /// # Errors
+    /// Whatever a request can meet; [`Error::Conflict`] when something else has the name.
+    pub async fn ensure_service_account(&self, name: &str, displayname: &str, managed_by: &str) -> Result<(), Error> {
+        let attrs = json!({ "name": [name], "displayname": [displayname], "entry_managed_by": [managed_by] });
+        let create =
+            Call::new(Operation::Create, Method::POST, ["v1", "service_account"]).body(json!({ "attrs": attrs }));
+        let conflict = match self.send(create).await {
+            Err(conflict @ Error::Conflict { .. }) => conflict,
+            outcome => return outcome.map(drop),
+        };
+        let read = Call::new(Operation::Read, Method::GET, ["v1", "service_account", name]);
+        match self.send(read).await?.decode("a service account")? {
+            Json::Null => Err(conflict),
+            _ => Ok(()),
+        }
+    }
+
     /// The API tokens of a service account (name, SPN or UUID).
     ///
     /// # Errors

@@ -52,7 +52,8 @@ fn timestamp(time: UnixTime) -> Option<jiff::Timestamp> {
 impl From<&CertificateError> for CertificateProblem {
     fn from(error: &CertificateError) -> Self {
         match error {
-            CertificateError::UnknownIssuer => Self::UnknownIssuer,
+            // A bad signature is what an authority of the same name but another key gives, as after its renewal.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
             CertificateError::NotValidForName => Self::WrongHost(Vec::new()),
             CertificateError::NotValidForNameContext { presented, .. } => Self::WrongHost(presented.clone()),
             CertificateError::Expired => Self::Expired(None),
@@ -69,14 +70,12 @@ impl CertificateProblem {
     pub(crate) fn find(error: &(dyn StdError + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(cause) = next {
-            let tls = cause.downcast_ref::<rustls::Error>().or_else(|| {
-                // An I/O error shows the causes of what it wraps but not the thing itself.
-                cause.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()
-            });
-            if let Some(rustls::Error::InvalidCertificate(problem)) = tls {
+            if let Some(rustls::Error::InvalidCertificate(problem)) = cause.downcast_ref() {
                 return Some(Self::from(problem));
             }
-            next = cause.source();
+            // An I/O error shows the cause of what it wraps, but not the thing itself.
+            let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+            next = wrapped.map(|error| error as &(dyn StdError + 'static)).or_else(|| cause.source());
         }
         None
     }
@@ -105,7 +104,8 @@ mod tests {
             (CertificateError::Expired, "has expired. "),
             (expired, "has expired (2001-09-09T01:46:40Z). "),
             (CertificateError::NotValidYet, "not valid yet"),
-            (CertificateError::BadSignature, "not acceptable"),
+            (CertificateError::BadSignature, "authority that is not trusted"),
+            (CertificateError::Revoked, "not acceptable"),
         ] {
             let text = text(problem);
             assert!(text.starts_with("the certificate of https://idm.example.com at 10.0.0.1:8443 "), "{text}");

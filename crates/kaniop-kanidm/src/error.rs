@@ -223,6 +223,8 @@ impl Error {
             (404, Json::String(text)) if text == "nomatchingentries" => Self::NotFound,
             (409, json) => Self::Conflict { attributes: strings(&json["conflicting_attributes"]) },
             (413, _) => Self::TooLarge,
+            // The family of codes by which the server says that a value in a SCIM body has the wrong form.
+            (_, Json::String(code)) if code.starts_with("sc00") => Self::InvalidValue { attribute: None, why },
             (408 | 429 | 500..=599, _) => Self::Busy { status, why, opid },
             (400, json) => Self::InvalidValue { attribute: named(json), why },
             _ => Self::Unexpected { status, why, opid },
@@ -294,6 +296,7 @@ mod tests {
         let missing = r#"{"schemaviolation":{"missingmustattribute":["displayname"]}}"#;
         let unknown = r#"{"schemaviolation":{"invalidattribute":"nonsense"}}"#;
         let named = r#"{"invalidattributename":"nonsense"}"#;
+        let syntax = r#"{"schemaviolation":{"invalidattributesyntax":"mail"}}"#;
         let value = r#"{"invalidattribute":"Invalid EmailAddress"}"#;
         let base = r#"{"plugin":{"base":"Uuid format invalid"}}"#;
         #[rustfmt::skip]
@@ -309,6 +312,7 @@ mod tests {
             (409, r#"{"plugin":{"attrunique":"duplicate value detected"}}"#, conflict(&[]), Class::Blocked, Reason::EntryExists),
             (400, missing, invalid(Some("displayname"), missing), Class::Blocked, Reason::InvalidValue),
             (400, unknown, invalid(Some("nonsense"), unknown), Class::Blocked, Reason::InvalidValue),
+            (400, syntax, invalid(Some("mail"), syntax), Class::Blocked, Reason::InvalidValue),
             (400, named, invalid(Some("nonsense"), named), Class::Blocked, Reason::InvalidValue),
             (400, value, invalid(None, value), Class::Blocked, Reason::InvalidValue),
             (400, r#""emptyrequest""#, invalid(None, r#""emptyrequest""#), Class::Blocked, Reason::InvalidValue),
@@ -317,6 +321,7 @@ mod tests {
             (500, r#"{"plugin":{"referentialintegrity":"Uuid referenced not found in database"}}"#, Error::UnknownReference, Class::Blocked, Reason::ReferenceNotFound),
             (500, r#"{"plugin":{"base":"Uuid duplicate found in database"}}"#, Error::UuidTaken, Class::Blocked, Reason::EntryExists),
             (500, base, unexpected(500, base), Class::Bug, Reason::InternalError),
+            (500, r#""sc0010datetimesyntaxinvalid""#, invalid(None, r#""sc0010datetimesyntaxinvalid""#), Class::Blocked, Reason::InvalidValue),
             (500, r#""backend""#, busy(500, r#""backend""#), Class::Retry, Reason::ConnectionFailed),
             (408, "", busy(408, ""), Class::Retry, Reason::ConnectionFailed),
             (429, "", busy(429, ""), Class::Retry, Reason::ConnectionFailed),

@@ -36,10 +36,10 @@ pub(crate) fn attributes(attrs: &[Attr]) -> String {
 pub(crate) fn creation(collection: Collection, uuid: Uuid, attrs: &[(Attr, Value)]) -> Object {
     let mut body = Object::new();
     for (attr, value) in attrs.iter().filter(|(_, value)| !value.is_empty()) {
-        body.insert(attr.name.to_owned(), encode(attr.shape, value));
+        body.insert(attr.name.to_owned(), encode(value));
     }
     body.insert("class".to_owned(), json!(collection.classes()));
-    body.insert("uuid".to_owned(), json!([uuid]));
+    body.insert("uuid".to_owned(), json!(uuid));
     body
 }
 
@@ -48,21 +48,20 @@ pub(crate) fn change(uuid: Uuid, attrs: &[(Attr, Option<Value>)]) -> Object {
     let mut body = Object::new();
     for (attr, value) in attrs {
         let value = value.as_ref().filter(|value| !value.is_empty());
-        body.insert(attr.name.to_owned(), value.map_or(Json::Null, |value| encode(attr.shape, value)));
+        body.insert(attr.name.to_owned(), value.map_or(Json::Null, |value| encode(value)));
     }
     body.insert("id".to_owned(), json!(uuid));
     body
 }
 
-fn encode(shape: Shape, value: &Value) -> Json {
+fn encode(value: &Value) -> Json {
     match value {
         Value::Text(text) => json!(text),
         Value::Time(time) => json!(time.to_string()),
         Value::Mails(mails) => {
             mails.iter().enumerate().map(|(nth, mail)| json!({ "primary": nth == 0, "value": mail })).collect()
         }
-        Value::References(ids) if shape == Shape::Reference => json!(ids.first()),
-        Value::References(ids) => json!(ids),
+        Value::References(ids) => ids.iter().map(|id| json!({ "uuid": id })).collect(),
     }
 }
 
@@ -200,7 +199,7 @@ mod tests {
             (Shape::References, references(&[A, B])),
             (Shape::Reference, references(&[A])),
         ] {
-            assert_eq!(decode(shape, &encode(shape, &value)), Some(value), "{shape:?}");
+            assert_eq!(decode(shape, &encode(&value)), Some(value), "{shape:?}");
         }
     }
 
@@ -212,7 +211,7 @@ mod tests {
             (Attr::new("mail", Shape::Mails), mails(&["a@x"])),
         ];
         let expected = json!({
-            "class": ["object", "group"], "uuid": [A], "name": "staff", "mail": [{"primary": true, "value": "a@x"}],
+            "class": ["object", "group"], "uuid": A, "name": "staff", "mail": [{"primary": true, "value": "a@x"}],
         });
         assert_eq!(Json::Object(creation(Collection::Group, A, &attrs)), expected);
     }
@@ -224,7 +223,7 @@ mod tests {
             (Attr::new("member", Shape::References), Some(references(&[]))),
             (Attr::new("entry_managed_by", Shape::Reference), Some(references(&[B]))),
         ];
-        let expected = json!({ "id": A, "description": null, "member": null, "entry_managed_by": B });
+        let expected = json!({ "id": A, "description": null, "member": null, "entry_managed_by": [{ "uuid": B }] });
         assert_eq!(Json::Object(change(A, &attrs)), expected);
     }
 

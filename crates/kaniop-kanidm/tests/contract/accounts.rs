@@ -184,3 +184,15 @@ fn an_origin_without_https_or_without_a_name_is_refused() {
         assert!(error.to_string().contains(word), "{error}");
     }
 }
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_service_account_is_made_once_and_never_out_of_something_else() {
+    let operator = shared().operator();
+    let made = service_account(&operator, "made-once").await;
+    assert_eq!(service_account(&operator, "made-once").await, made);
+    let taken = crate::entries::group("made-a-group", &[]);
+    operator.execute(&taken, ATTRS).await.unwrap();
+    let error = operator.ensure_service_account("made-a-group", "x", "idm_admins").await.unwrap_err();
+    assert!(matches!(error, Error::Conflict { .. }), "{error:?}");
+}

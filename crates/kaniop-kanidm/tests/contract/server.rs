@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use kaniop_core::entry::{Attr, Collection, Shape, Step, Value};
+use kaniop_core::entry::{Attr, Shape};
 use kaniop_kanidm::node::Socket;
 use kaniop_kanidm::{Client, Endpoint, OPERATOR_GROUPS, Purpose, Requests, Trust};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
@@ -211,17 +211,9 @@ pub async fn operator_token(admin: &Client, name: &str) -> SecretString {
 
 /// Makes a service account that the administrators manage.
 pub async fn service_account(client: &Client, name: &str) -> Uuid {
-    let uuid = uuid(name);
+    client.ensure_service_account(name, name, "idm_admins").await.unwrap();
     let everyone = client.entries(&[]).await.unwrap();
-    let managers = everyone.iter().find(|entry| entry.name == "idm_admins").unwrap().uuid;
-    let attrs = vec![
-        (Attr::NAME, Value::Text(name.to_owned())),
-        (DISPLAYNAME, Value::Text(name.to_owned())),
-        (MANAGED_BY, Value::References([managers].into())),
-    ];
-    let step = Step::Create { collection: Collection::ServiceAccount, uuid, attrs };
-    client.execute(&step, ATTRS).await.unwrap().unwrap();
-    uuid
+    everyone.iter().find(|entry| entry.name == name).unwrap().uuid
 }
 
 /// A UUID that belongs to a word.
