@@ -3,14 +3,19 @@
 mod apiserver;
 mod cluster;
 mod command;
+mod demo;
+mod e2e;
 mod generate;
 mod gobuild;
 mod images;
+mod install;
 mod interrupt;
 mod licences;
+mod outside;
 mod process;
 mod report;
 mod setup;
+mod test;
 mod tidy;
 mod tools;
 mod workspace;
@@ -57,6 +62,14 @@ enum Task {
     Tidy,
     /// Check licences, banned crates and sources of all dependencies
     Licences,
+    /// From nothing to a running Kanidm with people in it
+    Demo(demo::Options),
+    /// Run every gate, in order, and say how long each took
+    Test,
+    /// Run the quick gates: no root, no cluster
+    Check,
+    /// Run the end-to-end tests
+    E2e(e2e::Options),
 }
 
 #[derive(Subcommand)]
@@ -110,6 +123,10 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Gen { check } => generate::run(check)?,
         Task::Tidy => tidy::run()?,
         Task::Licences => licences::run()?,
+        Task::Demo(options) => demo::run(&options)?,
+        Task::Test => test::all()?,
+        Task::Check => test::quick()?,
+        Task::E2e(options) => e2e::with(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

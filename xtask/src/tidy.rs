@@ -38,8 +38,11 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
+    /// Tests, and the worlds in memory that they play in.
     fn is_test(&self) -> bool {
-        self.path.ends_with("/tests.rs") || self.path.contains("/tests/") || self.path.starts_with("tests/")
+        let folder =
+            self.path.starts_with("tests/") || self.path.contains("/tests/") || self.path.contains("/scenario/");
+        folder || self.path.ends_with("/tests.rs")
     }
 
     /// Whether this is a source file of the product in the folder `crates/NAME/src`.

@@ -138,9 +138,8 @@ fn no_text_is_parsed(sources: &[Source]) -> Result<Vec<String>> {
         {
             let literals = code.split(search).skip(1).filter_map(|rest| rest.split('"').next());
             // Text for people has blanks in it; names, paths and codes have none.
-            findings.extend(
-                literals.filter(|text| text.contains(' ')).map(|text| format!("{} looks for {text:?}", source.path)),
-            );
+            let human = literals.filter(|text| text.contains(' ') && !NO_OTHER_WORD.contains(text));
+            findings.extend(human.map(|text| format!("{} looks for {text:?}", source.path)));
         }
     }
     Ok(findings)

@@ -1,0 +1,59 @@
+//! What needs a real API server but no pods: definitions, rules, roles, election, children. Run by `cargo xtask test`, or by
+//! `cargo xtask with-apiserver -- PROGRAM`.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::time::Duration;
+
+use http::Request;
+use kaniop_e2e::cluster::Cluster;
+use kaniop_e2e::{condition, eventually};
+use serde_json::Value;
+
+mod definitions;
+mod operator;
+mod rules;
+
+/// How long the API server may take for anything.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A cluster with the kinds in it.
+async fn cluster() -> Cluster {
+    let cluster = Cluster::connect().await;
+    for definition in kaniop_api::crd::all().unwrap() {
+        cluster.apply(&serde_json::to_value(&definition).unwrap()).await;
+    }
+    let api = |name: &str| format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    for definition in kaniop_api::crd::all().unwrap() {
+        let name = definition.metadata.name.unwrap();
+        eventually(&format!("{name} established"), SOON, || async {
+            let text = cluster.client.request_text(Request::get(api(&name)).body(Vec::new()).unwrap()).await.unwrap();
+            let found: kube::api::DynamicObject = serde_json::from_str(&text).unwrap();
+            match condition(&found, "Established") {
+                Some((status, ..)) if status == "True" => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+    }
+    cluster
+}
+
+/// A namespace for one test, made anew.
+async fn space(cluster: &Cluster, name: &str) -> String {
+    cluster.namespace(name).await;
+    name.to_owned()
+}
+
+/// A minimal object of each kind, by kind.
+fn minimal(kind: &str, namespace: &str, name: &str) -> Value {
+    let spec = match kind {
+        "Kanidm" => {
+            serde_json::json!({"domain": "idm.example.com", "replicaGroups": [{"name": "default", "replicas": 1}]})
+        }
+        "KanidmGroup" => serde_json::json!({"kanidmRef": {"name": "idm"}}),
+        _ => serde_json::json!({"kanidmRef": {"name": "idm"}, "personAttributes": {"displayname": "A Person"}}),
+    };
+    serde_json::json!({
+        "apiVersion": "kaniop.rs/v1beta1", "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec,
+    })
+}

@@ -1,0 +1,139 @@
+//! Wrong objects are refused by the API server, with the texts that the reference gives.
+
+use kaniop_e2e::cluster::Cluster;
+use serde_json::{Value, json};
+
+use super::{cluster, minimal, space};
+
+/// Sets the value at a path of keys and indices.
+fn with(mut object: Value, path: &str, value: Value) -> Value {
+    *object.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = value;
+    object
+}
+
+fn spec(kind: &str, space: &str, change: impl FnOnce(&mut Value)) -> Value {
+    let mut object = minimal(kind, space, "sample");
+    change(&mut object["spec"]);
+    object
+}
+
+async fn refused(cluster: &Cluster, object: &Value, expected: &str) {
+    match cluster.try_apply(object).await {
+        Ok(_) => panic!("{object} was accepted, but should be refused with {expected:?}"),
+        Err(kube::Error::Api(status)) => {
+            assert!(status.message.contains(expected), "{object}\n  expected {expected:?}\n  got {}", status.message)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test"]
+async fn wrong_kanidms_are_refused_with_the_reason() {
+    let cluster = cluster().await;
+    let space = space(&cluster, "t2-kanidm-rules").await;
+    let kanidm = |change: &dyn Fn(&mut Value)| spec("Kanidm", &space, |spec| change(spec));
+    let group = |name: &str, replicas: i32| json!({"name": name, "replicas": replicas});
+
+    let cases: Vec<(Value, &str)> = vec![
+        (kanidm(&|s| s["replicaGroups"] = json!([group("a", 2)])), "Replication not available for ephemeral storage."),
+        (
+            kanidm(
+                &|s| s["replicaGroups"] = json!([{"name": "a", "replicas": 0, "primaryNode": true}, {"name": "b", "replicas": 0, "primaryNode": true}]),
+            ),
+            "at most one replica group may have primaryNode: true",
+        ),
+        (kanidm(&|s| s["replicaGroups"] = json!([group("a", 1), group("a", 0)])), "Duplicate value"),
+        (kanidm(&|s| s["replicaGroups"] = json!([])), "spec.replicaGroups"),
+        (kanidm(&|s| s["replicaGroups"] = json!([group("a", -1)])), "spec.replicaGroups[0].replicas"),
+        (kanidm(&|s| s["domain"] = "Upper.example.com".into()), "spec.domain"),
+        (kanidm(&|s| s["origin"] = "http://idm.example.com".into()), "spec.origin"),
+        (kanidm(&|s| s["logLevel"] = "loud".into()), "spec.logLevel"),
+        (
+            with(minimal("Kanidm", &space, "x"), "/metadata/name", "a.b".into()),
+            "name must consist of lower-case letters, digits and '-'",
+        ),
+        (
+            with(minimal("Kanidm", &space, "x"), "/metadata/name", "n".repeat(49).into()),
+            "name must be at most 48 characters",
+        ),
+        (
+            with(
+                with(minimal("Kanidm", &space, "x"), "/metadata/name", "n".repeat(40).into()),
+                "/spec/replicaGroups/0/name",
+                "g".repeat(12).into(),
+            ),
+            "name and the longest replica group name together must be at most 51 characters",
+        ),
+    ];
+    for (object, expected) in cases {
+        refused(&cluster, &object, expected).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test"]
+async fn what_cannot_change_is_refused_when_it_changes() {
+    let cluster = cluster().await;
+    let space = space(&cluster, "t2-immutable").await;
+    for kind in ["Kanidm", "KanidmGroup", "KanidmPersonAccount"] {
+        cluster.apply(&minimal(kind, &space, "sample")).await;
+    }
+    refused(
+        &cluster,
+        &spec("Kanidm", &space, |s| s["domain"] = "other.example.com".into()),
+        "Domain cannot be changed.",
+    )
+    .await;
+    for kind in ["KanidmGroup", "KanidmPersonAccount"] {
+        refused(&cluster, &spec(kind, &space, |s| s["kanidmRef"]["name"] = "other".into()), "Value is immutable").await;
+        refused(&cluster, &spec(kind, &space, |s| s["kanidmName"] = "other".into()), "kanidmName cannot be changed.")
+            .await;
+    }
+    let mut named = minimal("KanidmGroup", &space, "named");
+    named["spec"]["kanidmName"] = "a.b".into();
+    cluster.apply(&named).await;
+    named["spec"]["kanidmName"] = "a.c".into();
+    refused(&cluster, &named, "kanidmName cannot be changed.").await;
+    named["spec"]["kanidmName"] = Value::Null;
+    refused(&cluster, &named, "kanidmName cannot be changed.").await;
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test"]
+async fn wrong_people_and_groups_are_refused_with_the_reason() {
+    let cluster = cluster().await;
+    let space = space(&cluster, "t2-identity-rules").await;
+    let twice = json!(["a@example.com", "A@example.com"]);
+    let unique = "mail addresses must be unique, whatever their case";
+    refused(&cluster, &spec("KanidmGroup", &space, |s| s["mail"] = twice.clone()), unique).await;
+    refused(&cluster, &spec("KanidmPersonAccount", &space, |s| s["personAttributes"]["mail"] = twice.clone()), unique)
+        .await;
+    refused(
+        &cluster,
+        &spec("KanidmPersonAccount", &space, |s| s["personAttributes"]["displayname"] = "".into()),
+        "displayname",
+    )
+    .await;
+    refused(&cluster, &spec("KanidmPersonAccount", &space, |s| s["personAttributes"] = json!({})), "displayname").await;
+    refused(
+        &cluster,
+        &spec("KanidmPersonAccount", &space, |s| s["personAttributes"]["accountExpire"] = "tomorrow".into()),
+        "accountExpire",
+    )
+    .await;
+    refused(&cluster, &spec("KanidmGroup", &space, |s| s["kanidmRef"] = json!({})), "spec.kanidmRef.name").await;
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test"]
+async fn the_longest_lists_that_are_allowed_stay_within_the_cost_of_rules() {
+    let cluster = cluster().await;
+    let space = space(&cluster, "t2-longest").await;
+    let many: Vec<_> = (0..10_000).map(|number| format!("somebody-{number}")).collect();
+    let mails: Vec<_> = (0..32).map(|number| format!("{}{number}@example.com", "x".repeat(200))).collect();
+    let mut group = minimal("KanidmGroup", &space, "crowd");
+    group["spec"]["members"] = json!(many);
+    group["spec"]["mail"] = json!(mails);
+    cluster.apply(&group).await;
+}

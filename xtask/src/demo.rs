@@ -1,0 +1,219 @@
+//! From nothing to a running Kanidm with people in it, and back. What it shows at the end is asked of the server itself,
+//! not of the operator.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use kaniop_outside::Session;
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::command::{interactive, output};
+use crate::images::{self, Images};
+use crate::install;
+use crate::report::{duration, note, phase};
+use crate::workspace::{output_folder, root, write};
+use crate::{interrupt, outside, setup};
+
+mod ready;
+
+/// Namespace of `examples/quickstart`.
+const NAMESPACE: &str = "quickstart";
+/// Its Kanidm.
+const KANIDM: &str = "kanidm";
+/// Its domain, for which the certificate is made.
+const HOST: &str = "idm.example.com";
+
+/// What the demo does.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Remove all that it made
+    #[arg(long)]
+    down: bool,
+    /// When it fails, leave everything as it is, to look at
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Runs the demo, or removes it.
+///
+/// # Errors
+/// With what failed; what was made is removed again then, unless it is to be kept.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    interrupt::watch()?;
+    let cluster = Cluster::from_env()?;
+    if options.down {
+        return down(&cluster);
+    }
+    let start = Instant::now();
+    let shown = up(&cluster);
+    if let Err(error) = shown {
+        if options.keep {
+            note("everything is left as it is; `make demo-down` removes it");
+        } else if let Err(second) = down(&cluster) {
+            note(format!("and it could not be removed: {second:#}"));
+        }
+        return Err(error.context("the demo failed"));
+    }
+    println!("\nDone in {}. `make demo-down` removes all of it.", duration(start.elapsed()));
+    Ok(())
+}
+
+fn up(cluster: &Cluster) -> Result<()> {
+    println!("\n== machine and cluster");
+    if !cluster.is_external() {
+        setup::setup()?;
+        if !install::answers(cluster) {
+            write(&mark()?, "the cluster was brought up by the demo\n")?;
+        }
+    }
+    cluster.up()?;
+    println!("\n== images");
+    let images = images::ensure(cluster)?;
+    interrupt::check()?;
+    println!("\n== operator");
+    install::install(cluster, &images, None)?;
+    interrupt::check()?;
+    println!("\n== examples/quickstart");
+    quickstart(cluster, &images).inspect_err(|_| install::explain(cluster, &[NAMESPACE], "demo"))?;
+    println!("\n== asking the server itself");
+    prove(cluster).inspect_err(|_| install::explain(cluster, &[NAMESPACE], "demo"))?;
+    show(cluster)
+}
+
+/// Removes what the demo made: the cluster too, if it was not there before.
+fn down(cluster: &Cluster) -> Result<()> {
+    let mark = mark()?;
+    if mark.exists() && !cluster.is_external() {
+        cluster.down(false)?;
+        return fs::remove_file(&mark).with_context(|| format!("remove {}", mark.display()));
+    }
+    if !install::answers(cluster) {
+        note("no cluster answers: there is nothing to remove");
+        return Ok(());
+    }
+    println!("\n== removing the demo");
+    phase("remove the quickstart", || {
+        let delete = ["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=8m"];
+        output(&mut cluster.kubectl(delete)).map(drop)
+    })?;
+    install::uninstall(cluster)?;
+    if !cluster.is_external() {
+        note("the cluster was up before the demo and stays up; `make cluster-down` ends it");
+    }
+    Ok(())
+}
+
+/// Says that the cluster is the demo's own.
+fn mark() -> Result<PathBuf> {
+    Ok(output_folder("demo")?.join("brought-the-cluster-up"))
+}
+
+fn quickstart(cluster: &Cluster, images: &Images) -> Result<()> {
+    let manifests = manifests(&images.kanidm)?;
+    note(format!("the server's image is {}", images.kanidm));
+    phase("namespace and certificate", || {
+        install::namespace(cluster, NAMESPACE)?;
+        outside::ensure_certificate(cluster, NAMESPACE, &format!("{KANIDM}-tls"), HOST)
+    })?;
+    phase("apply", || manifests.iter().try_for_each(|manifest| install::apply(cluster, &manifest.to_string())))?;
+    let objects: Vec<_> = manifests.iter().filter(|m| m["kind"] != "Namespace").collect();
+    for object in &objects {
+        ready::wait(cluster, object)?;
+    }
+    // The word of Kubernetes' own tool is what counts.
+    let names = objects.iter().map(|object| ready::name(object));
+    let mut wait = cluster.kubectl(["wait", "--for=condition=Ready", "--timeout=10s", "-n", NAMESPACE]);
+    note(output(wait.args(names))?.trim().replace('\n', ", "));
+    Ok(())
+}
+
+/// The objects of the quickstart, with the image that this cluster has.
+fn manifests(image: &str) -> Result<Vec<Value>> {
+    let folder = root().join("examples/quickstart");
+    let listed = fs::read_dir(&folder).with_context(|| format!("read {}", folder.display()))?;
+    let mut files = listed.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    files.sort();
+    let mut manifests = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+        manifests.extend(outside::objects(&text).with_context(|| format!("in {}", file.display()))?);
+    }
+    for manifest in manifests.iter_mut().filter(|manifest| manifest["kind"] == "Kanidm") {
+        manifest["spec"]["image"] = image.into();
+    }
+    Ok(manifests)
+}
+
+/// Asks the server over HTTPS, as its administrator, for everything that was declared.
+fn prove(cluster: &Cluster) -> Result<()> {
+    let password = outside::secret(cluster, NAMESPACE, &format!("{KANIDM}-admin-passwords"), "IDM_ADMIN_PASSWORD")?;
+    let wanted = manifests("")?;
+    outside::with_server(cluster, NAMESPACE, KANIDM, HOST, |server| {
+        let session =
+            phase("HTTPS, certificate verified; login as idm_admin", || Ok(server.login("idm_admin", &password)?))?;
+        wanted.iter().try_for_each(|object| compare(&session, object))
+    })
+}
+
+/// Fails unless the server's entry says what the object says.
+fn compare(session: &Session, object: &Value) -> Result<()> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let spec = &object["spec"];
+    let (path, attribute, wanted) = match object["kind"].as_str() {
+        Some("KanidmPersonAccount") => {
+            (format!("/v1/person/{name}"), "displayname", vec![spec["personAttributes"]["displayname"].clone()])
+        }
+        Some("KanidmGroup") => {
+            let members = spec["members"].as_array().into_iter().flatten();
+            let spns = members.map(|member| format!("{}@{HOST}", member.as_str().unwrap_or_default()).into());
+            (format!("/v1/group/{name}"), "member", spns.collect())
+        }
+        _ => return Ok(()),
+    };
+    let mut found = session.values(&path, attribute)?;
+    found.sort();
+    println!("  · GET {path}: {attribute} = {}", found.join(", "));
+    if wanted.iter().any(|value| !found.iter().any(|found| value == found)) || wanted.len() != found.len() {
+        bail!("the server's {attribute} of {name} is not what the manifest says: {wanted:?}");
+    }
+    Ok(())
+}
+
+fn show(cluster: &Cluster) -> Result<()> {
+    println!("\n== as Kubernetes shows it");
+    interactive(&mut cluster.kubectl(["get", "kanidms,kanidmgroups,kanidmpersonaccounts", "-n", NAMESPACE]))?;
+    let kubectl = if cluster.is_external() { "kubectl" } else { "cargo xtask kubectl --" };
+    println!(
+        "\nThe administrators' passwords are in a Secret:\n  {kubectl} get secret {KANIDM}-admin-passwords -n {NAMESPACE} \
+         -o jsonpath='{{.data.IDM_ADMIN_PASSWORD}}' | base64 -d\n\nWhat to try next:\n  \
+         {kubectl} patch person ada -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"personAttributes\":{{\"displayname\":\"Ada King\"}}}}}}'\n  \
+         {kubectl} patch kg crew -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"members\":[\"ada\"]}}}}'\n  \
+         {kubectl} describe person ada -n {NAMESPACE}\n  \
+         {kubectl} delete person grace -n {NAMESPACE}\n  \
+         {kubectl} logs -n {} deployment/{}",
+        install::NAMESPACE,
+        install::RELEASE,
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quickstart_is_one_kanidm_with_the_clusters_image_and_people_in_it() {
+        let all = manifests("localhost/x:1").unwrap();
+        let kinds: Vec<_> = all.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["Namespace", "Kanidm", "KanidmGroup", "KanidmPersonAccount", "KanidmPersonAccount"]);
+        assert_eq!(all[1]["spec"]["image"], "localhost/x:1");
+        assert_eq!(
+            (all[1]["metadata"]["name"].as_str(), all[1]["spec"]["domain"].as_str()),
+            (Some(KANIDM), Some(HOST))
+        );
+        assert!(all.iter().skip(1).all(|object| object["metadata"]["namespace"] == NAMESPACE));
+    }
+}

@@ -1,0 +1,101 @@
+//! The end-to-end tests: brings a cluster up, installs the operator as users get it but with a short interval, runs the tests where the
+//! cluster's addresses are reachable, and removes what it made. What the tests show is theirs to decide.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cluster::Cluster;
+use crate::command::{interactive, output};
+use crate::images::{self, Images};
+use crate::report::{note, phase};
+use crate::{install, interrupt, test};
+
+/// The operator's interval in seconds: short, so that "within one interval" does not take long to show.
+const INTERVAL: u32 = 5;
+
+/// How the tests are run.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Leave cluster and operator up afterwards, and take them as they are when they are up already
+    #[arg(long)]
+    keep: bool,
+    /// Words for the test program: parts of names of tests, for instance
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+/// Runs all of them and leaves nothing behind.
+///
+/// # Errors
+/// When a test fails; logs and descriptions are kept below `target/logs/e2e`.
+pub(crate) fn run() -> Result<()> {
+    with(&Options { keep: false, words: Vec::new() })
+}
+
+/// Runs them as asked.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn with(options: &Options) -> Result<()> {
+    interrupt::watch()?;
+    let cluster = Cluster::from_env()?;
+    let suite = phase("test program", || test::executable("e2e"))?;
+    let was_up = install::answers(&cluster);
+    if was_up && !options.keep {
+        must_be_unused(&cluster)?;
+    }
+    let result = prepare(&cluster).and_then(|images| {
+        let mut tests = cluster.in_network(&suite.to_string_lossy());
+        tests.args(["--include-ignored", "--test-threads=1"]).args(&options.words);
+        settings(&mut tests, &images);
+        interactive(&mut tests)
+    });
+    if result.is_err() {
+        install::explain(&cluster, &["quickstart"], "e2e");
+    }
+    if options.keep {
+        note("cluster and operator stay up");
+        return result;
+    }
+    // The tests' own failure says more than one of cleaning up.
+    let cleaned = if was_up { clean(&cluster) } else { cluster.down(false) };
+    result.and(cleaned.context("clean up after the tests"))
+}
+
+fn prepare(cluster: &Cluster) -> Result<Images> {
+    cluster.up()?;
+    interrupt::check()?;
+    let images = images::ensure(cluster)?;
+    interrupt::check()?;
+    install::install(cluster, &images, Some(INTERVAL))?;
+    Ok(images)
+}
+
+fn settings(tests: &mut Command, images: &Images) {
+    tests.env("KANIOP_NAMESPACE", install::NAMESPACE);
+    tests.env("KANIOP_KANIDM_IMAGE", &images.kanidm);
+    tests.env("KANIOP_INTERVAL", INTERVAL.to_string());
+}
+
+/// The tests must not take over what a person, or the demo, has running.
+fn must_be_unused(cluster: &Cluster) -> Result<()> {
+    if install::installed(cluster) {
+        bail!(
+            "the operator is installed on this cluster already: remove it first (`make demo-down`), or say `cargo xtask e2e --keep` to use it"
+        );
+    }
+    let kinds = output(&mut cluster.kubectl(["get", "crd", "kanidms.kaniop.rs", "--ignore-not-found", "-o", "name"]))?;
+    if !kinds.trim().is_empty() {
+        bail!("another Kaniop is on this cluster: the tests need one of their own");
+    }
+    Ok(())
+}
+
+fn clean(cluster: &Cluster) -> Result<()> {
+    phase("remove the tests' namespaces", || {
+        let marked = ["delete", "namespace", "-l", "kaniop.rs/e2e=true", "--timeout=8m"];
+        output(&mut cluster.kubectl(marked)).map(drop)
+    })?;
+    install::uninstall(cluster)
+}
