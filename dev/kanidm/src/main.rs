@@ -28,6 +28,8 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
+    // The database, its log and the socket are nobody else's business; the group may read.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
     // Fails only when a provider is installed already, and then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     command::run(cli)

@@ -1,6 +1,5 @@
 //! Listening on the admin socket.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,7 +31,6 @@ impl AdminSocket {
             Err(error) => return Err(error),
         }
         let listener = UnixListener::bind(path)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o750))?;
         Ok(Self { listener, path: path.to_path_buf() })
     }
 

@@ -55,8 +55,9 @@ pub fn needs_engine(filter: &ScimFilter) -> bool {
 /// The filter in the engine's form, to stand beside a positive term.
 ///
 /// # Errors
-/// `ResourceLimit` for filters that are too deep or too long, `InvalidAttribute` for values of the wrong form.
-pub fn translate(filter: &ScimFilter, reader: &mut QueryServerReadTransaction<'_>) -> Result<FC, OperationError> {
+/// `ResourceLimit` for filters that are too deep or too long, `InvalidAttribute` for values of the wrong form,
+/// `NotImplemented` for dates compared by order.
+pub fn translate(filter: &ScimFilter, reader: &mut QueryServerReadTransaction<'_>) -> Result<FC, Failure> {
     let mut walk = Walk { reader, terms: MOST_TERMS };
     walk.step(filter, DEEPEST)
 }
@@ -67,9 +68,9 @@ struct Walk<'r, 't> {
 }
 
 impl Walk<'_, '_> {
-    fn step(&mut self, filter: &ScimFilter, depth: usize) -> Result<FC, OperationError> {
-        let depth = depth.checked_sub(1).ok_or(OperationError::ResourceLimit)?;
-        self.terms = self.terms.checked_sub(1).ok_or(OperationError::ResourceLimit)?;
+    fn step(&mut self, filter: &ScimFilter, depth: usize) -> Result<FC, Failure> {
+        let depth = depth.checked_sub(1).ok_or(Failure::Operation(OperationError::ResourceLimit))?;
+        self.terms = self.terms.checked_sub(1).ok_or(Failure::Operation(OperationError::ResourceLimit))?;
         Ok(match filter {
             ScimFilter::And(a, b) => f_and(vec![self.step(a, depth)?, self.step(b, depth)?]),
             ScimFilter::Or(a, b) => f_or(vec![self.alone(a, depth)?, self.alone(b, depth)?]),
@@ -78,27 +79,46 @@ impl Walk<'_, '_> {
             ScimFilter::Equal(path, json) => f_eq(plain(path)?, self.value(path, json)?),
             ScimFilter::NotEqual(path, json) => f_andnot(f_eq(plain(path)?, self.value(path, json)?)),
             ScimFilter::Contains(path, json) => f_sub(plain(path)?, self.value(path, json)?),
-            ScimFilter::Less(path, json) => f_lt(plain(path)?, self.value(path, json)?),
-            ScimFilter::LessOrEqual(path, json) => at_most(plain(path)?, self.value(path, json)?),
+            ScimFilter::Less(path, json) => {
+                let (attribute, value) = self.ordered(path, json)?;
+                f_lt(attribute, value)
+            }
+            ScimFilter::LessOrEqual(path, json) => {
+                let (attribute, value) = self.ordered(path, json)?;
+                at_most(attribute, value)
+            }
             ScimFilter::Greater(path, json) => {
-                without(f_pres(plain(path)?), at_most(plain(path)?, self.value(path, json)?))
+                let (attribute, value) = self.ordered(path, json)?;
+                without(f_pres(attribute.clone()), at_most(attribute, value))
             }
             ScimFilter::GreaterOrEqual(path, json) => {
-                without(f_pres(plain(path)?), f_lt(plain(path)?, self.value(path, json)?))
+                let (attribute, value) = self.ordered(path, json)?;
+                without(f_pres(attribute.clone()), f_lt(attribute, value))
             }
             ScimFilter::StartsWith(..) | ScimFilter::EndsWith(..) | ScimFilter::Complex(..) => {
-                return Err(OperationError::FilterGeneration);
+                return Err(Failure::Operation(OperationError::FilterGeneration));
             }
         })
     }
 
     /// The engine knows "not" only beside something positive in the same "and"; elsewhere it gets a companion.
-    fn alone(&mut self, filter: &ScimFilter, depth: usize) -> Result<FC, OperationError> {
+    fn alone(&mut self, filter: &ScimFilter, depth: usize) -> Result<FC, Failure> {
         let inner = self.step(filter, depth)?;
         Ok(match filter {
             ScimFilter::Not(_) | ScimFilter::NotEqual(..) | ScimFilter::And(..) => f_and(vec![every_object(), inner]),
             _ => inner,
         })
+    }
+
+    /// The engine of 1.7 puts only numbers in order; for anything else it would find the wrong entries.
+    fn ordered(&mut self, path: &AttrPath, json: &JsonValue) -> Result<(Attribute, PartialValue), Failure> {
+        let attribute = plain(path)?;
+        let value = self.value(path, json)?;
+        if matches!(value, PartialValue::Uint32(_)) {
+            Ok((attribute, value))
+        } else {
+            Err(Failure::NotImplemented("comparison by order of anything but numbers"))
+        }
     }
 
     /// The engine's reading of a value, and where it has none, that of v1.

@@ -14,24 +14,24 @@ use kanidmd_lib::prelude::*;
 use super::{filter, parse_query};
 use crate::http::Shared;
 use crate::http::caller::Caller;
-use crate::http::error::Answer;
+use crate::http::error::{Answer, Failure};
 
 /// `GET /scim/v1/Entry`.
 pub async fn list(State(running): Shared, caller: Caller, RawQuery(raw): RawQuery) -> Answer<ScimListResponse> {
     let query = parse_query(raw)?;
-    let found: Result<_, OperationError> = running
+    running
         .engine
         .read(|r, now| {
             let ident = caller.identity(r, now)?;
             let reader = &mut r.qs_read;
             if query.filter.as_ref().is_some_and(filter::needs_engine) {
-                reader.scim_search_ext(ident, EntryClass::Object.into(), query)
+                Ok(reader.scim_search_ext(ident, EntryClass::Object.into(), query)?)
             } else {
                 search(ident, query, reader)
             }
         })
-        .await;
-    Ok(Json(found?))
+        .await
+        .map(Json)
 }
 
 type Reduced = Entry<EntryReduced, EntryCommitted>;
@@ -40,7 +40,7 @@ fn search(
     ident: Identity,
     query: ScimEntryGetQuery,
     reader: &mut QueryServerReadTransaction<'_>,
-) -> Result<ScimListResponse, OperationError> {
+) -> Result<ScimListResponse, Failure> {
     let mut terms = vec![f_eq(Attribute::Class, EntryClass::Object.into())];
     if let Some(wanted) = &query.filter {
         terms.push(filter::translate(wanted, reader)?);
@@ -59,7 +59,7 @@ fn search(
         Some((start, count)) => entries.into_iter().skip(start).take(count).collect(),
         None => entries,
     };
-    let resources = entries.iter().map(|entry| entry.to_scim_kanidm(reader)).collect::<Result<_, _>>()?;
+    let resources = entries.iter().map(|entry| entry.to_scim_kanidm(reader)).collect::<Result<_, OperationError>>()?;
     Ok(ScimListResponse {
         schemas: Vec::new(),
         total_results,

@@ -18,8 +18,8 @@ use kanidmd_lib::idm::event::{
 use kanidmd_lib::prelude::*;
 use serde::Deserialize;
 
-use super::entry;
 use super::kind::Kind;
+use super::operation;
 use crate::http::caller::Caller;
 use crate::http::error::{Answer, Failure};
 use crate::http::{Routes, Shared};
@@ -54,21 +54,21 @@ fn ssh_and_posix(base: &str, kind: Kind) -> Routes {
             .post(move |State(s): Shared, c: Caller, Path(id): Path<String>, Json((tag, key)): Json<(String, String)>| async move {
                 let value = Value::new_sshkey_str(&tag, &key)?;
                 let add = Modify::Present(Attribute::SshPublicKey, value);
-                entry::change(&s, &c, kind.one(&id), vec![add]).await
+                operation::change(&s, &c, kind.one(&id), vec![add]).await
             }),
         )
         .route(
             &format!("{base}/_ssh_pubkeys/{{tag}}"),
             delete_route(move |State(s): Shared, c: Caller, Path((id, tag)): Path<(String, String)>| async move {
                 let remove = Modify::Removed(Attribute::SshPublicKey, PartialValue::new_sshkey_tag(tag));
-                entry::change(&s, &c, kind.one(&id), vec![remove]).await
+                operation::change(&s, &c, kind.one(&id), vec![remove]).await
             }),
         )
         .route(
             &format!("{base}/_unix"),
             post(move |State(s): Shared, c: Caller, Path(id): Path<String>, Json(p): Json<Posix>| async move {
                 let mods = p.mods(EntryClass::PosixAccount);
-                entry::change(&s, &c, kind.one(&id), mods).await
+                operation::change(&s, &c, kind.one(&id), mods).await
             }),
         )
 }
@@ -102,11 +102,11 @@ async fn posix_group(
     Json(body): Json<Posix>,
 ) -> Answer<()> {
     let posix = Posix { shell: None, ..body };
-    entry::change(&running, &caller, Kind::Group.one(&id), posix.mods(EntryClass::PosixGroup)).await
+    operation::change(&running, &caller, Kind::Group.one(&id), posix.mods(EntryClass::PosixGroup)).await
 }
 
 async fn ssh_keys(running: &Arc<Running>, caller: &Caller, target: Filter<FilterInvalid>) -> Answer<Vec<String>> {
-    let entry = entry::fetch(running, caller, target).await?;
+    let entry = operation::fetch(running, caller, target).await?;
     Ok(Json(entry.and_then(|mut e| e.attrs.remove("ssh_publickey")).unwrap_or_default()))
 }
 
@@ -154,7 +154,7 @@ async fn set_posix_password(
 
 async fn drop_posix_password(State(running): Shared, caller: Caller, Path(id): Path<String>) -> Answer<()> {
     let purge = Modify::Purged(Attribute::UnixPassword);
-    entry::change(&running, &caller, Kind::Person.one(&id), vec![purge]).await
+    operation::change(&running, &caller, Kind::Person.one(&id), vec![purge]).await
 }
 
 async fn radius(State(running): Shared, caller: Caller, Path(id): Path<String>) -> Answer<Option<String>> {
@@ -186,7 +186,7 @@ async fn new_radius(State(running): Shared, caller: Caller, Path(id): Path<Strin
 
 async fn drop_radius(State(running): Shared, caller: Caller, Path(id): Path<String>) -> Answer<()> {
     let purge = Modify::Purged(Attribute::RadiusSecret);
-    entry::change(&running, &caller, Kind::Person.one(&id), vec![purge]).await
+    operation::change(&running, &caller, Kind::Person.one(&id), vec![purge]).await
 }
 
 /// An account without any credential has an empty list.
@@ -242,7 +242,7 @@ async fn search_persons(State(running): Shared, caller: Caller, Path(query): Pat
             f_sub(Attribute::DisplayName, PartialValue::new_utf8s(&query)),
         ]),
     ]));
-    Ok(Json(entry::search(&running, &caller, filter).await?))
+    Ok(Json(operation::search(&running, &caller, filter).await?))
 }
 
 async fn sessions(State(running): Shared, caller: Caller, Path(id): Path<String>) -> Answer<Vec<UatStatus>> {

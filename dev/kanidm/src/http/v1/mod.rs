@@ -5,6 +5,7 @@ mod credential;
 mod entry;
 mod kind;
 mod oauth2;
+mod operation;
 mod raw;
 mod recycle_bin;
 mod service_account;

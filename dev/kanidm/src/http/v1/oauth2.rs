@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::entry;
 use super::kind::Kind;
+use super::operation;
 use crate::http::caller::Caller;
 use crate::http::error::{Answer, Failure};
 use crate::http::{Routes, Shared, image};
@@ -76,7 +77,7 @@ where
             let ident = caller.identity(w, now)?;
             let group = w.qs_write.name_to_uuid(group)?;
             let changes = ModifyList::new_list(vec![change(group)?]);
-            entry::modify_in(&mut w.qs_write, ident, &target, &changes)
+            operation::modify_in(&mut w.qs_write, ident, &target, &changes)
         })
         .await;
     Ok(Json(done?))
@@ -143,7 +144,7 @@ async fn set_join(
         Join::Array => OauthClaimMapJoin::JsonArray,
     };
     let set = Modify::Present(Attribute::OAuth2RsClaimMap, Value::OauthClaimMap(claim, join));
-    entry::change(&running, &caller, Kind::OAuth2.one(&id), vec![set]).await
+    operation::change(&running, &caller, Kind::OAuth2.one(&id), vec![set]).await
 }
 
 /// The secret in clear, for those who may read it; a public client has none.
@@ -172,7 +173,7 @@ async fn replace_image(
     if let Some(upload) = upload {
         mods.push(Modify::Present(Attribute::Image, Value::Image(image::receive(upload).await?)));
     }
-    entry::change(&running, &caller, target, mods).await
+    operation::change(&running, &caller, target, mods).await
 }
 
 async fn set_image(s: Shared, c: Caller, Path(id): Path<String>, upload: Multipart) -> Answer<()> {
