@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use reqwest::{Method, redirect, retry};
 use serde::de::DeserializeOwned;
 use url::{Host, Url};
@@ -88,6 +88,7 @@ impl Answer {
 pub(crate) struct Http {
     inner: reqwest::Client,
     base: Url,
+    authority: HeaderValue,
     server: Arc<str>,
     requests: Arc<Requests>,
     version: Arc<Mutex<Option<String>>>,
@@ -114,6 +115,8 @@ impl Http {
         Ok(Self {
             inner,
             base,
+            authority: HeaderValue::try_from(endpoint.origin.authority())
+                .map_err(|_| Error::Endpoint(format!("{} has no usable host", endpoint.origin)))?,
             server: format!("{} at {}", endpoint.origin.as_str().trim_end_matches('/'), endpoint.address).into(),
             requests: endpoint.requests.clone(),
             version: Arc::default(),
@@ -143,7 +146,8 @@ impl Http {
 
     async fn exchange(&self, call: Call) -> Result<(reqwest::StatusCode, Answer), Error> {
         let mut request = self.inner.request(call.method, self.url(&call.path, &call.query)?).headers(call.headers);
-        request = request.header(ACCEPT, "application/json");
+        // The URL has the node's port; to the server it is its origin that was asked.
+        request = request.header(HOST, &self.authority).header(ACCEPT, "application/json");
         if let Some(body) = call.body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
@@ -199,6 +203,9 @@ fn base(endpoint: &Endpoint) -> Result<(Url, String), Error> {
     let Some(Host::Domain(host)) = endpoint.origin.host() else {
         return Err(refuse("it must have a host name"));
     };
+    if !endpoint.origin.username().is_empty() || endpoint.origin.password().is_some() {
+        return Err(Error::Endpoint("the server's origin must not have a user or a password in it".to_owned()));
+    }
     let host = host.to_owned();
     let mut base = endpoint.origin.clone();
     base.set_port(Some(endpoint.address.port())).map_err(|()| refuse("it takes no port"))?;

@@ -33,7 +33,7 @@ const DOMAIN: &str = "example.test";
 const STARTED: Duration = Duration::from_secs(120);
 
 /// Waits until the first input or its end, then ends the server and removes its folder. A panic, a signal or the end of the test process
-/// closes the input.
+/// closes the input, and an interrupt from the keyboard does not end it before its work is done.
 const UNTIL_WE_ARE_GONE: &str = r#""$1" server -c "$2/server.toml" >"$2/log" 2>&1 & server=$!; read -r _; kill "$server"; wait "$server"; rm -rf "$2""#;
 
 /// A private authority.
