@@ -48,7 +48,7 @@ pub(crate) fn change(uuid: Uuid, attrs: &[(Attr, Option<Value>)]) -> Object {
     let mut body = Object::new();
     for (attr, value) in attrs {
         let value = value.as_ref().filter(|value| !value.is_empty());
-        body.insert(attr.name.to_owned(), value.map_or(Json::Null, |value| encode(value)));
+        body.insert(attr.name.to_owned(), value.map_or(Json::Null, encode));
     }
     body.insert("id".to_owned(), json!(uuid));
     body
