@@ -1,6 +1,7 @@
 //! The project's own tasks, run as `cargo xtask TASK`. This file only says which there are.
 
 mod apiserver;
+mod chart;
 mod cluster;
 mod command;
 mod demo;
@@ -62,6 +63,12 @@ enum Task {
     Tidy,
     /// Check licences, banned crates and sources of all dependencies
     Licences,
+    /// Check the Helm chart
+    Chart {
+        /// Take what it renders now as what it should render
+        #[arg(long)]
+        bless: bool,
+    },
     /// From nothing to a running Kanidm with people in it
     Demo(demo::Options),
     /// Run every gate, in order, and say how long each took
@@ -123,6 +130,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Gen { check } => generate::run(check)?,
         Task::Tidy => tidy::run()?,
         Task::Licences => licences::run()?,
+        Task::Chart { bless } => chart::check(bless)?,
         Task::Demo(options) => demo::run(&options)?,
         Task::Test => test::all()?,
         Task::Check => test::quick()?,

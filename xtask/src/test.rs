@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::command::{interactive, output};
 use crate::report::duration;
 use crate::workspace::{cargo_target, output_folder, root};
-use crate::{apiserver, e2e, generate, images, interrupt, licences, setup};
+use crate::{apiserver, chart, e2e, generate, images, interrupt, licences, setup};
 
 /// A gate and what it is called.
 struct Gate {
@@ -38,6 +38,7 @@ const QUICK: &[Gate] = &[
 
 /// What a cluster and root are needed for, after the quick gates.
 const REST: &[Gate] = &[
+    gate("chart", || chart::check(false)),
     gate("development server: clippy", dev_clippy),
     gate("development server: tests", dev_tests),
     gate("contract of the Kanidm client", contract),
