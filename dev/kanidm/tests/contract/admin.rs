@@ -89,9 +89,12 @@ fn the_replication_certificate_survives_a_restart() {
     assert_eq!(ask(&mut connect(&site.start()), &show), first);
 }
 
-#[test]
-fn the_socket_belongs_to_the_server_and_goes_with_it() {
+#[tokio::test]
+async fn the_socket_belongs_to_the_server_and_goes_with_it() {
     let server = Site::new().start();
+    // An idle connection that the client keeps open must not delay the stop.
+    let client = server.client.clone();
+    client.get(server.url("/status")).send().await.unwrap();
     let socket = server.site.path("kanidmd.sock");
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o750);
     let (code, took, _site) = server.stop();
