@@ -1,7 +1,7 @@
 //! The client of one node: reads entries and carries out planned steps, one request each. It retries nothing and keeps nothing between calls
 //! but the connection and the version that the server last named.
 
-use kaniop_core::entry::{Attr, Entry, Step};
+use kaniop_core::entry::{Attr, Entry, Step, Value};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
@@ -12,6 +12,9 @@ use crate::error::Error;
 use crate::http::{Answer, Call, Endpoint, Http};
 use crate::requests::Operation;
 use crate::{login, scim};
+
+/// What the built-in access rules let the administrators of people change, but not give at creation.
+const NOT_AT_CREATION: [&str; 1] = ["legalname"];
 
 /// Talks to one node as one account. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
@@ -97,7 +100,8 @@ impl Client {
         }
     }
 
-    /// Carries out a step, in one request and one transaction. Answers the entry as the server shows it afterwards, `None` after a deletion.
+    /// Carries out a step, in one request and one transaction; a creation with attributes that the server takes only afterwards needs a second
+    /// one, and what it leaves after a crash in between is an entry that a change completes. Answers the entry as the server shows it afterwards, `None` after a deletion.
     /// An entry that is to be deleted and is not there counts as deleted.
     ///
     /// # Errors
@@ -105,18 +109,21 @@ impl Client {
     pub async fn execute(&self, step: &Step, attrs: &[Attr]) -> Result<Option<Entry>, Error> {
         match step {
             Step::Create { collection, uuid, attrs: values } => {
+                let (later, now): (Vec<_>, Vec<_>) =
+                    values.iter().cloned().partition(|(attr, _)| NOT_AT_CREATION.contains(&attr.name));
                 let call = Call::new(Operation::Create, Method::POST, ["scim", "v1", "Entry"]).body(scim::creation(
                     *collection,
                     *uuid,
-                    values,
+                    &now,
                 ));
-                decoded(&self.send(call).await?, attrs)
+                let created = decoded(&self.send(call).await?, attrs)?;
+                if later.is_empty() {
+                    return Ok(created);
+                }
+                let later: Vec<_> = later.into_iter().map(|(attr, value)| (attr, Some(value))).collect();
+                self.put(*uuid, &later, attrs).await
             }
-            Step::Put { uuid, attrs: values } => {
-                let call =
-                    Call::new(Operation::Write, Method::PUT, ["scim", "v1", "Entry"]).body(scim::change(*uuid, values));
-                decoded(&self.send(call).await?, attrs)
-            }
+            Step::Put { uuid, attrs: values } => self.put(*uuid, values, attrs).await,
             Step::Delete { uuid } => {
                 let call = Call::new(Operation::Delete, Method::DELETE, ["scim", "v1", "Entry", &uuid.to_string()]);
                 match self.send(call).await {
@@ -125,6 +132,11 @@ impl Client {
                 }
             }
         }
+    }
+
+    async fn put(&self, uuid: Uuid, values: &[(Attr, Option<Value>)], attrs: &[Attr]) -> Result<Option<Entry>, Error> {
+        let call = Call::new(Operation::Write, Method::PUT, ["scim", "v1", "Entry"]).body(scim::change(uuid, values));
+        decoded(&self.send(call).await?, attrs)
     }
 
     pub(crate) async fn send(&self, call: Call) -> Result<Answer, Error> {

@@ -21,6 +21,8 @@ const WHOLE: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(90);
 /// Beyond this an answer is refused: 100,000 entries with a few attributes take some 30 MiB.
 const LARGEST: usize = 64 << 20;
+/// More than this the server refuses, but it hangs up at once, and the refusal is mostly lost with the connection.
+const LARGEST_SENT: usize = 2 << 20;
 
 /// A node of a Kanidm server: the connection goes to `address`, while the certificate must fit the host of `origin`.
 #[derive(Clone, Debug)]
@@ -42,7 +44,8 @@ pub(crate) struct Call {
     pub path: Vec<String>,
     pub query: Vec<(&'static str, String)>,
     pub headers: HeaderMap,
-    pub body: Option<serde_json::Value>,
+    /// JSON.
+    pub body: Option<String>,
 }
 
 impl Call {
@@ -52,7 +55,7 @@ impl Call {
     }
 
     pub fn body(mut self, body: impl Into<serde_json::Value>) -> Self {
-        self.body = Some(body.into());
+        self.body = Some(body.into().to_string());
         self
     }
 
@@ -130,6 +133,9 @@ impl Http {
 
     /// Sends one request; every status but 2xx is an error.
     pub async fn send(&self, call: Call) -> Result<Answer, Error> {
+        if call.body.as_ref().is_some_and(|body| body.len() > LARGEST_SENT) {
+            return Err(Error::TooLarge);
+        }
         let operation = call.operation;
         let sent = self.exchange(call).await;
         let outcome = match &sent {
@@ -149,7 +155,7 @@ impl Http {
         // The URL has the node's port; to the server it is its origin that was asked.
         request = request.header(HOST, &self.authority).header(ACCEPT, "application/json");
         if let Some(body) = call.body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
         }
         let mut response = request.send().await.map_err(|error| self.lost(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());

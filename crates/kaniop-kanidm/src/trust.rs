@@ -23,11 +23,12 @@ use crate::Error;
 #[derive(Clone)]
 pub struct Trust {
     config: Arc<ClientConfig>,
+    fingerprint: Arc<str>,
 }
 
 impl fmt::Debug for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trust").finish_non_exhaustive()
+        f.debug_struct("Trust").field("fingerprint", &self.fingerprint).finish_non_exhaustive()
     }
 }
 
@@ -38,13 +39,20 @@ impl Trust {
     /// [`Error::Trust`] when a file has no certificate or one that does not parse.
     pub fn from_secret(ca_crt: Option<&[u8]>, tls_crt: &[u8]) -> Result<Self, Error> {
         let leaf = certificates("tls.crt", tls_crt)?.swap_remove(0).into_owned();
+        let fingerprint = kaniop_core::name::fingerprint([ca_crt.unwrap_or(&leaf)]);
         match ca_crt {
-            Some(pem) => Self::new(authorities(pem)?, None),
-            None => Self::new(web_roots(), Some(leaf)),
+            Some(pem) => Self::new(authorities(pem)?, None, fingerprint),
+            None => Self::new(web_roots(), Some(leaf), fingerprint),
         }
     }
 
-    fn new(roots: RootCertStore, pinned: Option<CertificateDer<'static>>) -> Result<Self, Error> {
+    /// Tells this trust from another: the same files give the same text, in every release.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    fn new(roots: RootCertStore, pinned: Option<CertificateDer<'static>>, fingerprint: String) -> Result<Self, Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let broken = |error: &dyn fmt::Display| Error::Trust(format!("TLS cannot be set up: {error}"));
         let roots = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
@@ -57,7 +65,7 @@ impl Trust {
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self { config: Arc::new(config), fingerprint: fingerprint.into() })
     }
 
     pub(crate) fn config(&self) -> ClientConfig {

@@ -107,9 +107,9 @@ async fn an_entry_that_never_was_reads_as_none() {
 #[ignore = "needs a server"]
 async fn many_attributes_change_in_one_request() {
     let shared = shared();
+    let made = create(&shared.operator(), &person("changed-person", &[(LEGALNAME, text("Old"))])).await;
     let endpoint = shared.endpoint();
     let operator = Client::new(&endpoint, shared.token.clone()).unwrap();
-    let made = create(&operator, &person("changed-person", &[(LEGALNAME, text("Old"))])).await;
     let new = [
         (Attr::NAME, Some(text("renamed-person"))),
         (DISPLAYNAME, Some(text("New \"quoted\" Ümläut"))),

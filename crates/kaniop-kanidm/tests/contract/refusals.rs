@@ -5,7 +5,7 @@ use kaniop_core::reason::Reason;
 use kaniop_kanidm::{Class, Error};
 
 use crate::entries::{create, group, mails, person, text};
-use crate::server::{ATTRS, DISPLAYNAME, MAIL, MEMBER, shared, uuid};
+use crate::server::{ATTRS, DESCRIPTION, DISPLAYNAME, MAIL, MEMBER, shared, uuid};
 
 #[tokio::test]
 #[ignore = "needs a server"]
@@ -84,10 +84,12 @@ async fn changing_an_entry_that_is_gone_is_worth_another_look() {
 
 #[tokio::test]
 #[ignore = "needs a server"]
-async fn a_request_of_more_than_two_mebibytes_is_too_large() {
+async fn a_value_of_a_mebibyte_reaches_the_server_and_more_than_two_are_too_large() {
     let operator = shared().operator();
-    let made = create(&operator, &person("too-large", &[])).await;
-    let attrs = vec![(DISPLAYNAME, Some(text(&"x".repeat(3 << 20))))];
-    let error = operator.execute(&Step::Put { uuid: made.uuid, attrs }, ATTRS).await.unwrap_err();
+    let made = create(&operator, &group("too-large", &[])).await;
+    let step = |size| Step::Put { uuid: made.uuid, attrs: vec![(DESCRIPTION, Some(text(&"x".repeat(size))))] };
+    operator.execute(&step(1 << 20), ATTRS).await.unwrap();
+    let error = operator.execute(&step(2 << 20), ATTRS).await.unwrap_err();
     assert_eq!((&error, error.class()), (&Error::TooLarge, Class::Blocked));
+    operator.execute(&Step::Delete { uuid: made.uuid }, &[]).await.unwrap();
 }
