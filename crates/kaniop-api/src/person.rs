@@ -1,10 +1,13 @@
 //! `KanidmPersonAccount`: a person on a Kanidm server.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::shared::{IdentityStatus, KanidmRef, identity};
+use crate::shared::{IdentityStatus, KanidmRef, PosixAccount, identity};
 
 /// A person on a Kanidm server. What is absent here is left alone on the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -21,6 +24,7 @@ use crate::shared::{IdentityStatus, KanidmRef, identity};
     printcolumn = r#"{"name":"Kanidm","type":"string","jsonPath":".status.kanidmRef"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"GID","type":"integer","jsonPath":".status.gid"}"#,
     printcolumn = r#"{"name":"Valid","type":"string","jsonPath":".status.conditions[?(@.type=='Valid')].status"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
@@ -38,7 +42,19 @@ pub struct KanidmPersonAccountSpec {
     pub kanidm_name: Option<String>,
     /// What the entry says of the person.
     pub person_attributes: PersonAttributes,
+    /// Makes the person a POSIX account. Taking the block away later leaves it one: the server cannot undo it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posix_attributes: Option<PosixAccount>,
+    /// The exact set of SSH public keys, by label. Absent: keys are managed elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub ssh_public_keys: Option<BTreeMap<String, SshPublicKey>>,
 }
+
+/// An SSH public key, as it stands in `authorized_keys`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SshPublicKey(#[schemars(length(min = 1, max = 16384))] pub String);
 
 /// What the entry says of the person.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]

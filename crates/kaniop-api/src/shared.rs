@@ -1,5 +1,7 @@
 //! Fields that several kinds have in common.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -17,6 +19,20 @@ pub struct KanidmRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
+}
+
+/// Makes an account a POSIX one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PosixAccount {
+    /// Numeric id of account and group; the server chooses one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4294967294_i64))]
+    pub gidnumber: Option<i64>,
+    /// Login shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub loginshell: Option<String>,
 }
 
 /// Status of every identity kind. Every field is optional, so that the smaller status of an older release still reads.
@@ -39,6 +55,12 @@ pub struct IdentityStatus {
     /// UUID of the entry, pinned when it was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+    /// The POSIX id as the server has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gid: Option<i64>,
+    /// What the operator itself put into sets that others write to as well, by field: it removes nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed: Option<BTreeMap<String, Vec<String>>>,
 }
 
 /// A kind whose objects stand for one entry on a Kanidm server: what the one engine needs to know of its API type.

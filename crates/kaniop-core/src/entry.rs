@@ -56,6 +56,12 @@ pub enum Shape {
     Reference,
     /// A point in time.
     Time,
+    /// A number.
+    Int,
+    /// Yes or no.
+    Bool,
+    /// SSH public keys by label.
+    SshKeys,
 }
 
 /// An attribute of an entry: the server's name for it and its shape.
@@ -89,6 +95,12 @@ pub enum Value {
     References(BTreeSet<Uuid>),
     /// A point in time.
     Time(Timestamp),
+    /// A number.
+    Int(i64),
+    /// Yes or no.
+    Bool(bool),
+    /// SSH public keys by label.
+    SshKeys(BTreeMap<String, String>),
 }
 
 impl Value {
@@ -110,7 +122,8 @@ impl Value {
         match self {
             Self::Mails(list) => list.is_empty(),
             Self::References(set) => set.is_empty(),
-            Self::Text(_) | Self::Time(_) => false,
+            Self::SshKeys(keys) => keys.is_empty(),
+            Self::Text(_) | Self::Time(_) | Self::Int(_) | Self::Bool(_) => false,
         }
     }
 }
@@ -126,6 +139,8 @@ pub struct Entry {
     pub name: String,
     /// `name@domain`.
     pub spn: String,
+    /// Classes that decide which attributes it may have.
+    pub classes: BTreeSet<String>,
     /// Attributes by the server's name; an absent one is unset.
     pub attrs: BTreeMap<String, Value>,
 }
@@ -206,6 +221,28 @@ pub enum Step {
         uuid: Uuid,
         /// What to set.
         attrs: Vec<(Attr, Option<Value>)>,
+    },
+    /// Give an entry a class, without which it may not have some attributes. The server does not take this together with anything else.
+    Extend {
+        /// Which entry.
+        uuid: Uuid,
+        /// Where it belongs.
+        collection: Collection,
+        /// Which class.
+        class: &'static str,
+    },
+    /// Add and remove references, leaving those alone that somebody else adds or removes at the same time.
+    Adjust {
+        /// Which entry.
+        uuid: Uuid,
+        /// Where it belongs.
+        collection: Collection,
+        /// Which attribute.
+        attr: Attr,
+        /// Whom to add.
+        add: BTreeSet<Uuid>,
+        /// Whom to remove.
+        remove: BTreeSet<Uuid>,
     },
     /// Delete an entry.
     Delete {

@@ -23,6 +23,12 @@ struct Case {
     spec: Json,
     /// Attributes of our entry; null when there is none.
     seen: Option<Map<String, Json>>,
+    /// Classes of our entry besides its kind's.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    classes: BTreeSet<String>,
+    /// Whom we made members before, by field.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    managed: BTreeMap<String, Vec<String>>,
     /// Names of other people on the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     others: Vec<String>,
@@ -35,7 +41,7 @@ fn named(name: &str) -> Uuid {
 }
 
 fn entry(uuid: Uuid, collection: Collection, name: &str, attrs: BTreeMap<String, Value>) -> Entry {
-    Entry { uuid, collection, name: name.to_owned(), spn: format!("{name}@idm.example.com"), attrs }
+    Entry { uuid, collection, name: name.to_owned(), spn: format!("{name}@idm.example.com"), classes: BTreeSet::new(), attrs }
 }
 
 fn to_value(attr: Attr, json: &Json) -> Value {
@@ -46,6 +52,9 @@ fn to_value(attr: Attr, json: &Json) -> Value {
         Shape::Mails => Value::Mails(texts(json)),
         Shape::References => Value::References(texts(json).iter().map(|name| named(name)).collect()),
         Shape::Reference => Value::References([named(json.as_str().unwrap())].into()),
+        Shape::Int => Value::Int(json.as_i64().unwrap()),
+        Shape::Bool => Value::Bool(json.as_bool().unwrap()),
+        Shape::SshKeys => Value::SshKeys(serde_json::from_value(json.clone()).unwrap()),
     }
 }
 
@@ -54,8 +63,15 @@ fn to_json(value: &Value, seen: &Snapshot) -> Json {
         Value::Text(text) => json!(text),
         Value::Time(time) => json!(time.to_string()),
         Value::Mails(mails) => json!(mails),
-        Value::References(uuids) => json!(uuids.iter().map(|uuid| seen.get(*uuid).unwrap().name.clone()).collect::<BTreeSet<_>>()),
+        Value::References(uuids) => json!(names(uuids, seen)),
+        Value::Int(number) => json!(number),
+        Value::Bool(yes) => json!(yes),
+        Value::SshKeys(keys) => json!(keys),
     }
+}
+
+fn names(uuids: &BTreeSet<Uuid>, seen: &Snapshot) -> BTreeSet<String> {
+    uuids.iter().map(|uuid| seen.get(*uuid).unwrap().name.clone()).collect()
 }
 
 fn describe(plan: &Plan, seen: &Snapshot) -> Json {
@@ -70,6 +86,13 @@ fn describe(plan: &Plan, seen: &Snapshot) -> Json {
             let json = |value: &Option<Value>| value.as_ref().map_or(Json::Null, |value| to_json(value, seen));
             let attrs: Map<_, _> = attrs.iter().map(|(attr, value)| (attr.name.to_owned(), json(value))).collect();
             shown.insert("put".to_owned(), Json::Object(attrs));
+        }
+        Some(Step::Extend { class, .. }) => {
+            shown.insert("extend".to_owned(), json!(class));
+        }
+        Some(Step::Adjust { attr, add, remove, .. }) => {
+            let adjust = json!({"attr": attr.name, "add": names(add, seen), "remove": names(remove, seen)});
+            shown.insert("adjust".to_owned(), adjust);
         }
         Some(Step::Delete { .. }) => panic!("a plan never deletes"),
     }
@@ -86,11 +109,12 @@ fn planned<K: IdentityKind<Spec: DeserializeOwned>>(case: &Case) -> Json {
     let attr = |name: &str| K::FIELDS.iter().map(|field| field.attr).find(|attr| attr.name == name);
     let ours = case.seen.as_ref().map(|seen| {
         let attrs = seen.iter().filter_map(|(name, json)| Some((name.clone(), to_value(attr(name)?, json))));
-        entry(owner.uuid(0), K::COLLECTION, "subject", attrs.collect())
+        Entry { classes: case.classes.clone(), ..entry(owner.uuid(0), K::COLLECTION, "subject", attrs.collect()) }
     });
     let others = case.others.iter().map(|name| entry(named(name), Collection::Person, name, BTreeMap::new()));
     let seen = Snapshot::new(others.chain(ours));
-    let desired = Desired::<K> { owner, spec: &spec, pinned: None, spent: &BTreeSet::new() };
+    let managed = case.managed.iter().map(|(field, names)| (field.clone(), names.iter().map(|name| named(name)).collect())).collect();
+    let desired = Desired::<K> { owner, spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &managed };
     describe(&plan(&desired, &seen), &seen)
 }
 

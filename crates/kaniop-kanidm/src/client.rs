@@ -124,6 +124,19 @@ impl Client {
                 self.put(*uuid, &later, attrs).await
             }
             Step::Put { uuid, attrs: values } => self.put(*uuid, values, attrs).await,
+            Step::Extend { uuid, collection, class } => {
+                let call = attribute(Method::POST, *collection, *uuid, "class").body(json!([class]));
+                self.send(call).await?;
+                self.entry(*uuid, attrs).await
+            }
+            Step::Adjust { uuid, collection, attr, add, remove } => {
+                for (method, uuids) in [(Method::POST, add), (Method::DELETE, remove)] {
+                    if !uuids.is_empty() {
+                        self.send(attribute(method, *collection, *uuid, attr.name).body(json!(uuids))).await?;
+                    }
+                }
+                self.entry(*uuid, attrs).await
+            }
             Step::Delete { uuid } => {
                 let call = Call::new(Operation::Delete, Method::DELETE, ["scim", "v1", "Entry", &uuid.to_string()]);
                 match self.send(call).await {
@@ -146,6 +159,11 @@ impl Client {
         };
         self.http.send(call).await
     }
+}
+
+/// A call on some values of one attribute.
+fn attribute(method: Method, collection: Collection, uuid: Uuid, name: &str) -> Call {
+    Call::new(Operation::Write, method, ["v1", collection.class(), &uuid.to_string(), "_attr", name])
 }
 
 fn decoded(answer: &Answer, attrs: &[Attr]) -> Result<Option<Entry>, Error> {

@@ -78,7 +78,7 @@ pub(crate) fn entry(object: &Object, attrs: &[Attr]) -> Result<Option<Entry>, St
         tracing::debug!(%uuid, "an entry without a known class, a name or an SPN is left out");
         return Ok(None);
     };
-    let mut entry = Entry { uuid, collection, name, spn, attrs: Default::default() };
+    let mut entry = Entry { uuid, collection, name, spn, classes: classes.into_iter().collect(), attrs: Default::default() };
     for attr in attrs {
         let Some(json) = object.get(attr.name).filter(|json| !json.is_null()) else { continue };
         let value = decode(attr.shape, json)
@@ -99,6 +99,12 @@ fn decode(shape: Shape, json: &Json) -> Option<Value> {
         Shape::Text => Some(Value::Text(one(texts(json)?)?)),
         Shape::Time => Some(Value::Time(one(texts(json)?)?.parse::<Timestamp>().ok()?)),
         Shape::Mails => Some(Value::Mails(mails(json)?)),
+        Shape::Int => Some(Value::Int(json.as_i64().or_else(|| one(texts(json)?)?.parse().ok())?)),
+        Shape::Bool => Some(Value::Bool(json.as_bool().or_else(|| one(texts(json)?)?.parse().ok())?)),
+        Shape::SshKeys => {
+            let key = |json: &Json| Some((json["label"].as_str()?.to_owned(), json["value"].as_str()?.trim().to_owned()));
+            Some(Value::SshKeys(list(json).iter().map(key).collect::<Option<_>>()?))
+        }
         Shape::Reference | Shape::References => {
             let found = list(json).iter().map(target).collect::<Option<BTreeSet<_>>>()?;
             (shape == Shape::References || found.len() <= 1).then_some(Value::References(found))

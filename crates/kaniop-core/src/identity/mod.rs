@@ -6,7 +6,9 @@
 mod deletion;
 mod group;
 mod person;
+pub mod posix;
 mod report;
+mod resolve;
 mod validity;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +19,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use uuid::Uuid;
 
 pub use deletion::{Deletion, Obstacle, deletion};
+use self::resolve::Row;
+
 pub use report::{Outcome, report};
 
 use crate::condition::Statement;
-use crate::entry::{Attr, Collection, Entry, Shape, Snapshot, Step, Value};
+use crate::entry::{Attr, Collection, Entry, Snapshot, Step, Value};
 use crate::name::{GENERATIONS, Owner};
 use crate::reason::Reason;
 
@@ -31,8 +35,12 @@ pub enum Wanted {
     Unmanaged,
     /// This value; an empty list purges.
     Value(Value),
-    /// References to these entries, by name, SPN or UUID.
+    /// Nothing: what is there is purged.
+    Absent,
+    /// References to exactly these entries, by name, SPN or UUID.
     Entries(Vec<String>),
+    /// References to these entries at least; others stay.
+    AtLeast(Vec<String>),
 }
 
 impl Wanted {
@@ -46,6 +54,18 @@ impl Wanted {
     #[must_use]
     pub fn mails(mails: Option<&[String]>) -> Self {
         mails.map_or(Self::Unmanaged, |mails| Self::Value(Value::Mails(mails.to_vec())))
+    }
+
+    /// A number, unmanaged when absent.
+    #[must_use]
+    pub fn int(number: Option<i64>) -> Self {
+        number.map_or(Self::Unmanaged, |number| Self::Value(Value::Int(number)))
+    }
+
+    /// Purged when absent, instead of unmanaged.
+    #[must_use]
+    pub fn or_absent(self) -> Self {
+        if self == Self::Unmanaged { Self::Absent } else { self }
     }
 
     /// A point in time, unmanaged when absent.
@@ -70,6 +90,20 @@ pub struct Field<S> {
     pub attr: Attr,
     /// What the spec wants of it.
     pub want: fn(&S) -> Wanted,
+    /// Class that the entry needs before it may have the attribute.
+    pub class: Option<&'static str>,
+}
+
+impl<S> Field<S> {
+    /// A row.
+    pub const fn new(name: &'static str, attr: Attr, want: fn(&S) -> Wanted) -> Self {
+        Self { name, attr, want, class: None }
+    }
+
+    /// The row of an attribute that only entries of a class may have.
+    pub const fn of_class(class: &'static str, name: &'static str, attr: Attr, want: fn(&S) -> Wanted) -> Self {
+        Self { name, attr, want, class: Some(class) }
+    }
 }
 
 /// A kind of identity: all that the one engine needs to know of it.
@@ -84,7 +118,15 @@ pub trait IdentityKind {
     const FIELDS: &'static [Field<Self::Spec>];
     /// The object's spec.
     fn spec(&self) -> &Self::Spec;
+    /// Classes that the spec asks for even where no attribute needs them.
+    fn classes(_spec: &Self::Spec) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
+
+/// What the operator itself put into sets that others write to as well: by field.
+pub type Managed = BTreeMap<String, BTreeSet<Uuid>>;
+
 
 /// Every attribute that any kind governs: what a snapshot is asked for.
 #[must_use]
@@ -109,6 +151,8 @@ pub struct Desired<'a, K: IdentityKind> {
     pub pinned: Option<Uuid>,
     /// Generations of our UUID that the server said were used up: deleted entries keep theirs for a week.
     pub spent: &'a BTreeSet<u32>,
+    /// What we put into sets that others write to as well.
+    pub managed: &'a Managed,
 }
 
 /// Something that the user has to know.
@@ -131,21 +175,25 @@ pub struct Plan {
     pub changes: Vec<&'static str>,
     /// What keeps the entry from being all that the spec wants.
     pub findings: Vec<Finding>,
+    /// What will be ours in shared sets once the step is carried out.
+    pub managed: Managed,
 }
 
-/// Holds the spec against the snapshot.
+/// Holds the spec against the snapshot. One request at a time: when it is carried out, the rest shows in the next plan.
 #[must_use]
 pub fn plan<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> Plan {
     let mut plan = Plan::default();
-    let wanted = resolved::<K>(want.spec, seen, &mut plan.findings);
+    let wanted = resolve::rows::<K>(want.spec, seen, &mut plan.findings);
+    let ours = own(want, seen);
+    plan.managed = resolve::managed(&wanted, ours, want.managed);
     if let Some(other) = holder_of_the_name(want, seen) {
-        plan.entry = own(want, seen).map(|entry| entry.uuid);
+        plan.entry = ours.map(|entry| entry.uuid);
         plan.findings.insert(0, taken(&want.owner, other));
         return plan;
     }
-    match own(want, seen) {
-        Some(entry) => update(&mut plan, entry, &want.owner, wanted),
-        None => create::<K>(&mut plan, want, wanted),
+    match ours {
+        Some(entry) => update::<K>(&mut plan, entry, want, &wanted),
+        None => create::<K>(&mut plan, want, &wanted),
     }
     plan
 }
@@ -174,67 +222,39 @@ fn taken(owner: &Owner<'_>, other: &Entry) -> Finding {
     }
 }
 
-type Row = (&'static str, Attr, Value);
-
-/// The managed fields with references resolved. A reference that nobody answers to is a finding; the others count.
-fn resolved<K: IdentityKind>(spec: &K::Spec, seen: &Snapshot, findings: &mut Vec<Finding>) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for field in K::FIELDS {
-        match (field.want)(spec) {
-            Wanted::Unmanaged => {}
-            Wanted::Value(value) => rows.push((field.name, field.attr, value)),
-            Wanted::Entries(ids) => {
-                let (found, missing): (Vec<_>, Vec<_>) =
-                    ids.iter().map(|id| (id, seen.find(id))).partition(|(_, entry)| entry.is_some());
-                if !missing.is_empty() {
-                    findings.push(not_found(field.name, missing.into_iter().map(|(id, _)| id.as_str()).collect()));
-                }
-                let found: BTreeSet<_> = found.into_iter().filter_map(|(_, entry)| entry).map(|entry| entry.uuid).collect();
-                if field.attr.shape == Shape::References || !found.is_empty() {
-                    rows.push((field.name, field.attr, Value::References(found)));
-                }
-            }
-        }
-    }
-    rows
-}
-
-/// How many names a message lists at most.
-const NAMES_SHOWN: usize = 5;
-
-fn not_found(field: &str, mut missing: Vec<&str>) -> Finding {
-    missing.sort_unstable();
-    let more = missing.len().saturating_sub(NAMES_SHOWN);
-    missing.truncate(NAMES_SHOWN);
-    let names = missing.join(", ");
-    let tail = if more == 0 { String::new() } else { format!(" and {more} more") };
-    Finding {
-        reason: Reason::ReferenceNotFound,
-        message: format!("{field}: not on the server: {names}{tail}. It is set as soon as it exists"),
-    }
-}
-
-fn update(plan: &mut Plan, entry: &Entry, owner: &Owner<'_>, wanted: Vec<Row>) {
-    let mut attrs = Vec::new();
-    if !entry.name.eq_ignore_ascii_case(owner.entry) {
-        plan.changes.push("name");
-        attrs.push((Attr::NAME, Some(Value::Text(owner.entry.to_owned()))));
-    }
-    for (name, attr, value) in wanted {
-        let as_wanted = match entry.attrs.get(attr.name) {
-            Some(seen) => seen.same(&value),
-            None => value.is_empty(),
-        };
-        if !as_wanted {
-            plan.changes.push(name);
-            attrs.push((attr, Some(value).filter(|value| !value.is_empty())));
-        }
-    }
+fn update<K: IdentityKind>(plan: &mut Plan, entry: &Entry, want: &Desired<'_, K>, wanted: &[Row<K::Spec>]) {
     plan.entry = Some(entry.uuid);
-    plan.step = (!attrs.is_empty()).then_some(Step::Put { uuid: entry.uuid, attrs });
+    let needed = K::classes(want.spec).into_iter().chain(wanted.iter().filter(|row| !row.is_absent()).filter_map(|row| row.field.class));
+    if let Some(class) = needed.into_iter().find(|class| !entry.classes.contains(*class)) {
+        plan.changes.push(class);
+        plan.step = Some(Step::Extend { uuid: entry.uuid, collection: entry.collection, class });
+        return;
+    }
+    let mut attrs = Vec::new();
+    if !entry.name.eq_ignore_ascii_case(want.owner.entry) {
+        plan.changes.push("name");
+        attrs.push((Attr::NAME, Some(Value::Text(want.owner.entry.to_owned()))));
+    }
+    for row in wanted {
+        if let Some(value) = row.change(entry) {
+            plan.changes.push(row.field.name);
+            attrs.push((row.field.attr, value));
+        }
+    }
+    if !attrs.is_empty() {
+        plan.step = Some(Step::Put { uuid: entry.uuid, attrs });
+        return;
+    }
+    for row in wanted {
+        if let Some(step) = row.adjustment(entry, want.managed) {
+            plan.changes.push(row.field.name);
+            plan.step = Some(step);
+            return;
+        }
+    }
 }
 
-fn create<K: IdentityKind>(plan: &mut Plan, want: &Desired<'_, K>, wanted: Vec<Row>) {
+fn create<K: IdentityKind>(plan: &mut Plan, want: &Desired<'_, K>, wanted: &[Row<K::Spec>]) {
     let Some(generation) = (0..GENERATIONS).find(|generation| !want.spent.contains(generation)) else {
         plan.findings.push(Finding {
             reason: Reason::NameConflict,
@@ -246,9 +266,12 @@ fn create<K: IdentityKind>(plan: &mut Plan, want: &Desired<'_, K>, wanted: Vec<R
     };
     let uuid = want.owner.uuid(generation);
     let mut attrs = vec![(Attr::NAME, Value::Text(want.owner.entry.to_owned()))];
-    for (name, attr, value) in wanted.into_iter().filter(|(_, _, value)| !value.is_empty()) {
-        plan.changes.push(name);
-        attrs.push((attr, value));
+    // A class of its own cannot be given at the creation.
+    for row in wanted.iter().filter(|row| row.field.class.is_none()) {
+        if let Some(value) = row.first() {
+            plan.changes.push(row.field.name);
+            attrs.push((row.field.attr, value));
+        }
     }
     plan.entry = Some(uuid);
     plan.step = Some(Step::Create { collection: K::COLLECTION, uuid, attrs });

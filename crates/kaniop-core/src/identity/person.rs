@@ -3,42 +3,48 @@
 use kaniop_api::{KanidmPersonAccount, KanidmPersonAccountSpec};
 
 use super::validity::{EXPIRE, VALID_FROM};
-use super::{Field, IdentityKind, Wanted};
-use crate::entry::{Attr, Collection, Shape};
+use super::{Field, IdentityKind, Wanted, posix};
+use crate::entry::{Attr, Collection, Shape, Value};
 
 impl IdentityKind for KanidmPersonAccount {
     type Spec = KanidmPersonAccountSpec;
     const KIND: &'static str = "KanidmPersonAccount";
     const COLLECTION: Collection = Collection::Person;
     const FIELDS: &'static [Field<Self::Spec>] = &[
-        Field {
-            name: "personAttributes.displayname",
-            attr: Attr::new("displayname", Shape::Text),
-            want: |s| Wanted::text(Some(&s.person_attributes.displayname)),
-        },
-        Field {
-            name: "personAttributes.mail",
-            attr: Attr::new("mail", Shape::Mails),
-            want: |s| Wanted::mails(s.person_attributes.mail.as_deref()),
-        },
-        Field {
-            name: "personAttributes.legalname",
-            attr: Attr::new("legalname", Shape::Text),
-            want: |s| Wanted::text(s.person_attributes.legalname.as_ref()),
-        },
-        Field {
-            name: "personAttributes.accountValidFrom",
-            attr: VALID_FROM,
-            want: |s| Wanted::time(s.person_attributes.account_valid_from.as_ref()),
-        },
-        Field {
-            name: "personAttributes.accountExpire",
-            attr: EXPIRE,
-            want: |s| Wanted::time(s.person_attributes.account_expire.as_ref()),
-        },
+        Field::new("personAttributes.displayname", Attr::new("displayname", Shape::Text), |s| {
+            Wanted::text(Some(&s.person_attributes.displayname))
+        }),
+        Field::new("personAttributes.mail", Attr::new("mail", Shape::Mails), |s| {
+            Wanted::mails(s.person_attributes.mail.as_deref())
+        }),
+        Field::new("personAttributes.legalname", Attr::new("legalname", Shape::Text), |s| {
+            Wanted::text(s.person_attributes.legalname.as_ref())
+        }),
+        Field::new("personAttributes.accountValidFrom", VALID_FROM, |s| {
+            Wanted::time(s.person_attributes.account_valid_from.as_ref())
+        }),
+        Field::new("personAttributes.accountExpire", EXPIRE, |s| {
+            Wanted::time(s.person_attributes.account_expire.as_ref())
+        }),
+        Field::new("sshPublicKeys", Attr::new("ssh_publickey", Shape::SshKeys), |s| {
+            s.ssh_public_keys.as_ref().map_or(Wanted::Unmanaged, |keys| {
+                let keys = keys.iter().map(|(label, key)| (label.clone(), key.0.trim().to_owned()));
+                Wanted::Value(Value::SshKeys(keys.collect()))
+            })
+        }),
+        Field::of_class(posix::ACCOUNT, "posixAttributes.gidnumber", posix::GID, |s| {
+            Wanted::int(s.posix_attributes.as_ref().and_then(|posix| posix.gidnumber))
+        }),
+        Field::of_class(posix::ACCOUNT, "posixAttributes.loginshell", posix::SHELL, |s| {
+            Wanted::text(s.posix_attributes.as_ref().and_then(|posix| posix.loginshell.as_ref()))
+        }),
     ];
 
     fn spec(&self) -> &Self::Spec {
         &self.spec
+    }
+
+    fn classes(spec: &Self::Spec) -> Vec<&'static str> {
+        spec.posix_attributes.iter().map(|_| posix::ACCOUNT).collect()
     }
 }

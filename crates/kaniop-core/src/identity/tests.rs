@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use kaniop_api::group::{AccountPolicy, MembersPolicy, PosixGroup};
 use kaniop_api::{KanidmGroup, KanidmGroupSpec, KanidmPersonAccount, KanidmPersonAccountSpec, KanidmRef};
 use proptest::prelude::*;
 
@@ -17,11 +18,14 @@ fn group_spec() -> KanidmGroupSpec {
         entry_managed_by: None,
         mail: None,
         members: None,
+        members_policy: MembersPolicy::Exclusive,
+        posix_attributes: None,
+        account_policy: None,
     }
 }
 
 fn entry(uuid: Uuid, collection: Collection, name: &str) -> Entry {
-    Entry { uuid, collection, name: name.to_owned(), spn: format!("{name}@example.com"), attrs: BTreeMap::new() }
+    Entry { uuid, collection, name: name.to_owned(), spn: format!("{name}@example.com"), classes: BTreeSet::new(), attrs: BTreeMap::new() }
 }
 
 /// What the server would hold after a step.
@@ -48,6 +52,22 @@ fn carried_out(step: &Step, seen: &Snapshot) -> Snapshot {
             }
             after.insert(changed);
         }
+        Step::Extend { uuid, class, .. } => {
+            let mut changed = seen.get(*uuid).expect("only entries that exist are changed").clone();
+            changed.classes.insert((*class).to_owned());
+            after.insert(changed);
+        }
+        Step::Adjust { uuid, attr, add, remove, .. } => {
+            let mut changed = seen.get(*uuid).expect("only entries that exist are changed").clone();
+            let Some(Value::References(old)) = changed.attrs.remove(attr.name).or(Some(Value::References(BTreeSet::new()))) else {
+                panic!("{} holds no references", attr.name)
+            };
+            let new: BTreeSet<_> = old.union(add).filter(|uuid| !remove.contains(uuid)).copied().collect();
+            if !new.is_empty() {
+                changed.attrs.insert(attr.name.to_owned(), Value::References(new));
+            }
+            after.insert(changed);
+        }
         Step::Delete { uuid } => after.remove(*uuid),
     }
     after
@@ -57,7 +77,7 @@ fn carried_out(step: &Step, seen: &Snapshot) -> Snapshot {
 fn an_entry_of_our_derived_uuid_is_ours_without_any_status() {
     let spec = group_spec();
     let seen = Snapshot::new([entry(owner().uuid(3), Collection::Group, "staff")]);
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new() };
+    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
     let plan = plan(&want, &seen);
     assert_eq!((plan.entry, plan.step, plan.findings), (Some(owner().uuid(3)), None, vec![]));
 }
@@ -66,7 +86,7 @@ fn an_entry_of_our_derived_uuid_is_ours_without_any_status() {
 fn a_used_up_uuid_is_stepped_over() {
     let spec = group_spec();
     let spent = BTreeSet::from([0, 1]);
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent };
+    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent, managed: &Managed::new() };
     assert_eq!(plan(&want, &Snapshot::default()).entry, Some(owner().uuid(2)));
 }
 
@@ -74,7 +94,7 @@ fn a_used_up_uuid_is_stepped_over() {
 fn when_every_uuid_is_used_up_nothing_is_created_and_the_finding_says_so() {
     let spec = group_spec();
     let spent = (0..GENERATIONS).collect();
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent };
+    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent, managed: &Managed::new() };
     let plan = plan(&want, &Snapshot::default());
     assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::NameConflict));
 }
@@ -83,7 +103,7 @@ fn when_every_uuid_is_used_up_nothing_is_created_and_the_finding_says_so() {
 fn an_entry_renamed_behind_our_back_gets_its_name_again() {
     let spec = group_spec();
     let seen = Snapshot::new([entry(owner().uuid(0), Collection::Group, "renamed")]);
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new() };
+    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
     assert_eq!(plan(&want, &seen).changes, vec!["name"]);
 }
 
@@ -92,7 +112,7 @@ fn an_entry_of_another_kind_is_never_ours_even_if_a_status_claims_it() {
     let spec = group_spec();
     let admin = entry(Uuid::from_u128(0x10), Collection::Person, "staff");
     let seen = Snapshot::new([admin.clone()]);
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: Some(admin.uuid), spent: &BTreeSet::new() };
+    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: Some(admin.uuid), spent: &BTreeSet::new(), managed: &Managed::new() };
     let plan = plan(&want, &seen);
     assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::EntryExists));
 }
@@ -100,7 +120,7 @@ fn an_entry_of_another_kind_is_never_ours_even_if_a_status_claims_it() {
 #[test]
 fn deletion_follows_what_is_known_of_the_server() {
     let spec = group_spec();
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new() };
+    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
     let ours = Snapshot::new([entry(owner().uuid(0), Collection::Group, "staff")]);
     let theirs = Snapshot::new([entry(Uuid::from_u128(1), Collection::Group, "staff")]);
     let minute = Duration::from_secs(60);
@@ -141,6 +161,22 @@ fn validity_turns_at_its_dates_and_says_when() {
     assert_eq!(said(200), (Reason::Expired, None));
 }
 
+fn person(name: &str) -> Entry {
+    entry(Uuid::new_v5(&Uuid::NAMESPACE_DNS, name.as_bytes()), Collection::Person, name)
+}
+
+/// The world when every plan has been carried out, and how many requests that took.
+fn settled<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> (Snapshot, usize) {
+    let mut seen = seen.clone();
+    for requests in 0..10 {
+        match plan(want, &seen).step {
+            Some(step) => seen = carried_out(&step, &seen),
+            None => return (seen, requests),
+        }
+    }
+    panic!("the plans do not come to an end");
+}
+
 fn mails() -> impl Strategy<Value = Option<Vec<String>>> {
     proptest::option::of(proptest::collection::btree_set("[a-c]@example\\.com", 0..3).prop_map(|set| set.into_iter().collect()))
 }
@@ -151,20 +187,24 @@ fn names() -> impl Strategy<Value = Vec<String>> {
 
 prop_compose! {
     fn group()(description in proptest::option::of("[a-z]{1,4}"), mail in mails(), members in proptest::option::of(names()),
-               manager in proptest::option::of("[a-e]")) -> KanidmGroupSpec {
-        KanidmGroupSpec { description, mail, members, entry_managed_by: manager, ..group_spec() }
+               manager in proptest::option::of("[a-e]"), additive in any::<bool>(), gid in proptest::option::of(proptest::option::of(1i64..9)),
+               policy in proptest::option::of((proptest::option::of(1i64..9), proptest::option::of(any::<bool>())))) -> KanidmGroupSpec {
+        let posix_attributes = gid.map(|gidnumber| PosixGroup { gidnumber });
+        let account_policy = policy.map(|(expiry, fallback)| AccountPolicy {
+            auth_session_expiry: expiry, allow_primary_cred_fallback: fallback, ..AccountPolicy::default()
+        });
+        let members_policy = if additive { MembersPolicy::Additive } else { MembersPolicy::Exclusive };
+        KanidmGroupSpec { description, mail, members, members_policy, entry_managed_by: manager, posix_attributes, account_policy, ..group_spec() }
     }
 }
 
 prop_compose! {
     fn server()(people in proptest::collection::btree_set("[a-e]", 0..5), ours in proptest::option::of(group()),
                 by_hand in proptest::option::of("[a-z]{1,4}")) -> Snapshot {
-        let mut seen = Snapshot::new(people.iter().map(|name| entry(Uuid::new_v5(&Uuid::NAMESPACE_DNS, name.as_bytes()), Collection::Person, name)));
+        let mut seen = Snapshot::new(people.iter().map(|name| person(name)));
         if let Some(spec) = ours {
-            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new() };
-            if let Some(step) = plan(&want, &seen).step {
-                seen = carried_out(&step, &seen);
-            }
+            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+            seen = settled(&want, &seen).0;
         }
         if let Some(mut ours) = seen.get(owner().uuid(0)).cloned() && let Some(value) = by_hand {
             ours.attrs.insert("set_by_hand".to_owned(), Value::Text(value));
@@ -176,17 +216,36 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn one_request_is_enough_and_a_second_look_finds_nothing_to_do(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new() };
-        if let Some(step) = plan(&want, &seen).step {
-            let again = plan(&want, &carried_out(&step, &seen));
-            prop_assert_eq!(again.step, None);
+    fn a_few_requests_are_enough_and_then_nothing_is_left_to_do(spec in group(), seen in server()) {
+        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+        let (_, requests) = settled(&want, &seen);
+        // Creation, two classes, everything else at once, members that others share.
+        prop_assert!(requests <= 5, "{} requests", requests);
+    }
+
+    #[test]
+    fn additive_members_never_remove_whom_somebody_else_added(wanted in names(), later in names(), others in names()) {
+        let everybody = Snapshot::new("abcde".chars().map(|name| person(&name.to_string())));
+        let ids = |names: &[String]| names.iter().map(|name| person(name).uuid).collect::<BTreeSet<_>>();
+        let mut group = entry(owner().uuid(0), Collection::Group, "staff");
+        group.attrs.insert("member".to_owned(), Value::References(ids(&others)));
+        let mut seen = everybody.clone();
+        seen.insert(group);
+        let mut managed = Managed::new();
+        for members in [wanted.clone(), later.clone()] {
+            let spec = KanidmGroupSpec { members: Some(members), members_policy: MembersPolicy::Additive, ..group_spec() };
+            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &managed };
+            let after = plan(&want, &seen).managed;
+            seen = settled(&want, &seen).0;
+            managed = after;
         }
+        let Some(Value::References(left)) = seen.get(owner().uuid(0)).and_then(|group| group.attrs.get("member").cloned()).or(Some(Value::References(BTreeSet::new()))) else { panic!("no references") };
+        prop_assert_eq!(left, ids(&others).union(&ids(&later)).copied().collect::<BTreeSet<_>>());
     }
 
     #[test]
     fn what_the_spec_leaves_out_is_never_written(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new() };
+        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
         let unmanaged: BTreeSet<_> = KanidmGroup::FIELDS.iter().filter(|field| (field.want)(&spec) == Wanted::Unmanaged).map(|field| field.attr.name).collect();
         let written: Vec<_> = match plan(&want, &seen).step {
             Some(Step::Put { attrs, .. }) => attrs.into_iter().map(|(attr, _)| attr.name).collect(),
@@ -201,7 +260,7 @@ proptest! {
 
     #[test]
     fn a_plan_never_touches_an_entry_of_somebody_else(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new() };
+        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
         if let Some(Step::Put { uuid, .. } | Step::Create { uuid, .. }) = plan(&want, &seen).step {
             prop_assert!(owner().generation_of(uuid).is_some());
         }
@@ -213,7 +272,7 @@ fn a_person_needs_nothing_but_a_display_name() {
     let spec: KanidmPersonAccountSpec =
         serde_json::from_str(r#"{"kanidmRef":{"name":"idm"},"personAttributes":{"displayname":"A"}}"#).expect("a spec");
     let owner = Owner { kind: "KanidmPersonAccount", namespace: "n", name: "a", entry: "a" };
-    let want = Desired::<KanidmPersonAccount> { owner, spec: &spec, pinned: None, spent: &BTreeSet::new() };
+    let want = Desired::<KanidmPersonAccount> { owner, spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
     let Some(Step::Create { attrs, .. }) = plan(&want, &Snapshot::default()).step else { panic!("nothing is created") };
     assert_eq!(attrs.iter().map(|(attr, _)| attr.name).collect::<Vec<_>>(), ["name", "displayname"]);
 }

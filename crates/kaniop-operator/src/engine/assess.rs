@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kaniop_api::Kanidm;
 use kaniop_core::entry::Snapshot;
-use kaniop_core::identity::{self, Desired, Finding, Obstacle, Plan};
+use kaniop_core::identity::{self, Desired, Finding, Managed, Obstacle, Plan};
 use kaniop_core::name::Owner;
 use kaniop_core::reason::Reason;
 use kube::ResourceExt;
@@ -14,7 +14,7 @@ use kube::core::{Selector, SelectorExt};
 use kube::runtime::reflector::ObjectRef;
 use uuid::Uuid;
 
-use super::{Engine, Managed, kanidm_key};
+use super::{Engine, kanidm_key};
 use crate::targets::{Target, Unusable};
 
 /// One object's situation.
@@ -51,16 +51,16 @@ pub(super) struct Barred {
     pub(super) obstacle: Obstacle,
 }
 
-impl<K: Managed> Engine<K> {
+impl<K: super::Managed> Engine<K> {
     /// The situation, with the server to act on if there is something to do.
-    pub(super) fn assess(&self, object: &K, spent: &BTreeSet<u32>) -> (Assessment, Option<Usable>) {
+    pub(super) fn assess(&self, object: &K) -> (Assessment, Option<Usable>) {
         match self.server(object) {
             Err(barred) if matches!(barred.obstacle, Obstacle::Unreachable(_)) => {
                 (Assessment::Unknown(barred.finding), None)
             }
             Err(barred) => (Assessment::Refused(barred.finding), None),
             Ok(usable) => {
-                let plan = identity::plan::<K>(&desired(object, spent), &usable.snapshot);
+                let plan = identity::plan::<K>(&desired(object, &Progress::of(object)), &usable.snapshot);
                 (Assessment::Planned(plan), Some(usable))
             }
         }
@@ -121,8 +121,27 @@ fn unreachable(reason: Reason, message: String) -> Barred {
     barred(reason, message.clone(), Obstacle::Unreachable(message))
 }
 
+/// What a pass has found out so far that neither the object nor the snapshot knows.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Generations of our UUID that are used up.
+    pub(super) spent: BTreeSet<u32>,
+    /// What is ours in sets that others write to as well.
+    pub(super) managed: Managed,
+}
+
+impl Progress {
+    /// As the object's status has it.
+    pub(super) fn of<K: super::Managed>(object: &K) -> Self {
+        let managed = object.identity_status().and_then(|status| status.managed.as_ref());
+        let uuids = |texts: &Vec<String>| texts.iter().filter_map(|text| Uuid::parse_str(text).ok()).collect();
+        let managed = managed.into_iter().flatten().map(|(field, texts)| (field.clone(), uuids(texts))).collect();
+        Self { spent: BTreeSet::new(), managed }
+    }
+}
+
 /// What an object wants of the server.
-pub(super) fn desired<'a, K: Managed>(object: &'a K, spent: &'a BTreeSet<u32>) -> Desired<'a, K> {
+pub(super) fn desired<'a, K: super::Managed>(object: &'a K, progress: &'a Progress) -> Desired<'a, K> {
     let meta = object.meta();
     let name = meta.name.as_deref().unwrap_or_default();
     Desired {
@@ -134,6 +153,7 @@ pub(super) fn desired<'a, K: Managed>(object: &'a K, spent: &'a BTreeSet<u32>) -
         },
         spec: object.spec(),
         pinned: object.identity_status().and_then(|status| status.uuid.as_deref()).and_then(|uuid| Uuid::parse_str(uuid).ok()),
-        spent,
+        spent: &progress.spent,
+        managed: &progress.managed,
     }
 }

@@ -6,7 +6,7 @@ mod assess;
 mod pass;
 mod removal;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -165,7 +165,7 @@ impl<K: Managed> Engine<K> {
         if object.meta().deletion_timestamp.is_some() {
             return true;
         }
-        let assessed = self.assess(object, &BTreeSet::new()).0;
+        let assessed = self.assess(object).0;
         self.settled().get(&key(object)).is_none_or(|settled| !settled.same(&assessed))
     }
 

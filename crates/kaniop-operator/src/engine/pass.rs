@@ -1,18 +1,17 @@
 //! One pass over one object: assess, act, report.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kaniop_api::IdentityStatus;
 use kaniop_core::condition;
-use kaniop_core::entry::{Snapshot, Step};
+use kaniop_core::entry::{Entry, Snapshot, Step, Value};
 use kaniop_core::identity::{self, Finding, Outcome, Plan};
-use kaniop_core::name::GENERATIONS;
 use kaniop_kanidm::{Class, Error as KanidmError};
 use kube::runtime::controller::Action;
 
-use super::assess::{Assessment, Usable, desired};
+use super::assess::{Assessment, Progress, Usable, desired};
 use super::{Engine, Managed, kanidm_key, key};
 use crate::error::Error;
 use crate::events::Notice;
@@ -26,12 +25,20 @@ struct Acted {
     failure: Option<KanidmError>,
 }
 
+impl Progress {
+    /// The plan failed: what it would have made ours is not ours.
+    fn ended(self, mut plan: Plan, snapshot: Option<Arc<Snapshot>>, failure: KanidmError) -> Acted {
+        plan.managed = self.managed;
+        Acted { plan, snapshot, failure: Some(failure) }
+    }
+}
+
 impl<K: Managed> Engine<K> {
     pub(super) async fn pass(&self, object: Arc<K>) -> Result<Action, Error> {
         if object.meta().deletion_timestamp.is_some() {
             return self.remove(object).await;
         }
-        match self.assess(&object, &BTreeSet::new()) {
+        match self.assess(&object) {
             (Assessment::Refused(finding), _) => {
                 self.settle(&object, Assessment::Refused(finding.clone()));
                 self.report(&object, &Outcome::Refused(&finding)).await?;
@@ -74,36 +81,34 @@ impl<K: Managed> Engine<K> {
         Ok(Action::requeue(LONGEST))
     }
 
-    /// Carries out the plan: one request, and a look at what it left. A used-up UUID is stepped over.
+    /// Carries out the plan, and what shows after each request, until nothing is left or the server does not do as asked.
     async fn act(&self, object: &K, mut plan: Plan, usable: &Usable) -> Result<Acted, Error> {
-        let mut spent = BTreeSet::new();
+        let mut progress = Progress::of(object);
         let mut snapshot = None;
-        for _ in 0..=GENERATIONS {
-            let Some(step) = plan.step.clone() else { break };
+        let mut sent: Vec<Step> = Vec::new();
+        while let Some(step) = plan.step.clone().filter(|step| !sent.contains(step)) {
             self.ctx.guard.check()?;
             match usable.target.execute(&step).await {
                 Ok(_) => {
                     self.announce(object, &step, &plan.changes).await;
-                    let known = usable.target.snapshot().ok();
-                    plan = identity::plan::<K>(&desired(object, &spent), known.as_ref().unwrap_or(&usable.snapshot));
-                    snapshot = known;
-                    break;
+                    progress.managed = plan.managed;
                 }
                 Err(KanidmError::UuidTaken) if matches!(step, Step::Create { .. }) => {
                     let uuid = plan.entry.unwrap_or_default();
                     match usable.target.read(uuid).await {
                         Ok(Some(_)) => {}
                         Ok(None) => {
-                            let generation = desired(object, &spent).owner.generation_of(uuid);
-                            spent.extend(generation);
-                        },
-                        Err(error) => return Ok(Acted { plan, snapshot, failure: Some(error) }),
+                            let generation = desired(object, &progress).owner.generation_of(uuid);
+                            progress.spent.extend(generation);
+                        }
+                        Err(error) => return Ok(progress.ended(plan, snapshot, error)),
                     }
-                    snapshot = usable.target.snapshot().ok();
-                    plan = identity::plan::<K>(&desired(object, &spent), snapshot.as_ref().unwrap_or(&usable.snapshot));
                 }
-                Err(error) => return Ok(Acted { plan, snapshot, failure: Some(error) }),
+                Err(error) => return Ok(progress.ended(plan, snapshot, error)),
             }
+            sent.push(step);
+            snapshot = usable.target.snapshot().ok();
+            plan = identity::plan::<K>(&desired(object, &progress), snapshot.as_ref().unwrap_or(&usable.snapshot));
         }
         Ok(Acted { plan, snapshot, failure: None })
     }
@@ -115,8 +120,8 @@ impl<K: Managed> Engine<K> {
         });
         let (reason, note) = match step {
             Step::Create { uuid, .. } => ("EntryCreated", format!("created with UUID {uuid}")),
-            Step::Put { .. } if in_sync => ("DriftRepaired", format!("changed behind our back and set again: {fields}")),
-            Step::Put { .. } => ("EntryUpdated", format!("set: {fields}")),
+            Step::Put { .. } | Step::Adjust { .. } if in_sync => ("DriftRepaired", format!("changed behind our back and set again: {fields}")),
+            Step::Put { .. } | Step::Adjust { .. } | Step::Extend { .. } => ("EntryUpdated", format!("set: {fields}")),
             Step::Delete { uuid } => ("EntryDeleted", format!("deleted, UUID {uuid}")),
         };
         tracing::info!(reason, note, "changed on the server");
@@ -145,11 +150,17 @@ impl<K: Managed> Engine<K> {
             Outcome::Answered { entry: Some(entry), .. } => Some(entry.uuid.to_string()),
             _ => old.and_then(|status| status.uuid.clone()),
         };
+        let (gid, managed) = match outcome {
+            Outcome::Answered { entry, plan } => (entry.and_then(gid), Some(managed(plan))),
+            _ => (old.and_then(|status| status.gid), old.and_then(|status| status.managed.clone())),
+        };
         let new = IdentityStatus {
             observed_generation: object.meta().generation,
             ready: ready.map(|ready| ready.status == "True"),
             kanidm_ref: Some(kanidm_key(object).to_string()),
             uuid: entry,
+            gid,
+            managed: managed.filter(|managed| !managed.is_empty()),
             conditions: Some(conditions.clone()),
         };
         let written = status::write(&self.ctx, object, old, &new).await?;
@@ -162,6 +173,17 @@ impl<K: Managed> Engine<K> {
         }
         Ok(due)
     }
+}
+
+fn gid(entry: &Entry) -> Option<i64> {
+    match entry.attrs.get(identity::posix::GID.name) {
+        Some(Value::Int(gid)) => Some(*gid),
+        _ => None,
+    }
+}
+
+fn managed(plan: &Plan) -> BTreeMap<String, Vec<String>> {
+    plan.managed.iter().map(|(field, uuids)| (field.clone(), uuids.iter().map(ToString::to_string).collect())).collect()
 }
 
 /// Scripts written for older releases match on these two.

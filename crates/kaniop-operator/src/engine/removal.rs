@@ -1,6 +1,5 @@
 //! The end of an object: its entry first, then the finalizer, as `kaniop_core::identity::deletion` decides.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use kube::runtime::controller::Action;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::assess::{Assessment, desired};
+use super::assess::{Assessment, Progress, desired};
 use super::{Engine, Managed, key};
 use crate::error::Error;
 use crate::events::Notice;
@@ -54,8 +53,8 @@ impl<K: Managed> Engine<K> {
     }
 
     async fn decide(&self, object: &K) -> Result<(Deletion, Option<Arc<crate::targets::Target>>), Error> {
-        let spent = BTreeSet::new();
-        let want = desired(object, &spent);
+        let progress = Progress::default();
+        let want = desired(object, &progress);
         let since = object.meta().deletion_timestamp.as_ref().map(|time| self.ctx.clock.now().duration_since(time.0));
         let waited = since.and_then(|since| Duration::try_from(since).ok()).unwrap_or_default();
         if self.definition_is_going().await? {

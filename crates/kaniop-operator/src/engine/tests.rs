@@ -1,6 +1,5 @@
 //! The loop of the identities in a world in memory: what it does in which order, and what is left when it dies anywhere.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -298,7 +297,7 @@ async fn a_server_that_refuses_the_token_is_not_asked_by_anybody_else() {
     }
     assert!(matches!(life.targets.get(&idm()).unwrap().snapshot(), Err(Unusable::Fails(_))));
     let calls = world.faults.calls();
-    let (assessed, usable) = life.engine.assess(&world.object().unwrap(), &BTreeSet::new());
+    let (assessed, usable) = life.engine.assess(&world.object().unwrap());
     assert!(matches!(assessed, Assessment::Unknown(_)) && usable.is_none());
     world.settle(&life).await;
     assert_eq!(world.condition("Ready").0, "Unknown");

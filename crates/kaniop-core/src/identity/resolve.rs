@@ -1,0 +1,128 @@
+//! What each managed field comes to: references resolved in the snapshot, and how that differs from an entry.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::{Field, Finding, IdentityKind, Managed, Wanted};
+use crate::entry::{Entry, Shape, Snapshot, Step, Value};
+use crate::reason::Reason;
+
+/// A managed field with what it comes to.
+pub(super) struct Row<S: 'static> {
+    pub(super) field: &'static Field<S>,
+    goal: Goal,
+}
+
+enum Goal {
+    Exactly(Value),
+    Absent,
+    AtLeast(BTreeSet<Uuid>),
+}
+
+impl<S> Row<S> {
+    /// Whether the attribute is to be unset: no class is needed for that.
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self.goal, Goal::Absent)
+    }
+
+    /// What to write of it at the creation of the entry.
+    pub(super) fn first(&self) -> Option<Value> {
+        match &self.goal {
+            Goal::Exactly(value) => Some(value.clone()).filter(|value| !value.is_empty()),
+            Goal::AtLeast(uuids) => Some(Value::References(uuids.clone())).filter(|value| !value.is_empty()),
+            Goal::Absent => None,
+        }
+    }
+
+    /// What to set (`Some`) or purge (`None`), if anything.
+    pub(super) fn change(&self, entry: &Entry) -> Option<Option<Value>> {
+        let seen = entry.attrs.get(self.field.attr.name);
+        match &self.goal {
+            Goal::Exactly(value) => {
+                let as_wanted = seen.map_or_else(|| value.is_empty(), |seen| seen.same(value));
+                (!as_wanted).then(|| Some(value.clone()).filter(|value| !value.is_empty()))
+            }
+            Goal::Absent => seen.map(|_| None),
+            Goal::AtLeast(_) => None,
+        }
+    }
+
+    /// The request that brings a shared set where it should be, if it is not.
+    pub(super) fn adjustment(&self, entry: &Entry, managed: &Managed) -> Option<Step> {
+        let Goal::AtLeast(wanted) = &self.goal else { return None };
+        let seen = references(entry, self.field.attr.name);
+        let ours = managed.get(self.field.name).cloned().unwrap_or_default();
+        let add: BTreeSet<_> = wanted.difference(&seen).copied().collect();
+        let remove: BTreeSet<_> = ours.intersection(&seen).filter(|uuid| !wanted.contains(uuid)).copied().collect();
+        let (uuid, collection, attr) = (entry.uuid, entry.collection, self.field.attr);
+        (!add.is_empty() || !remove.is_empty()).then_some(Step::Adjust { uuid, collection, attr, add, remove })
+    }
+}
+
+fn references(entry: &Entry, attr: &str) -> BTreeSet<Uuid> {
+    match entry.attrs.get(attr) {
+        Some(Value::References(seen)) => seen.clone(),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// What will be ours in shared sets: what was ours and is still wanted, and what is added now.
+pub(super) fn managed<S>(rows: &[Row<S>], entry: Option<&Entry>, before: &Managed) -> Managed {
+    let shared = rows.iter().filter_map(|row| match &row.goal {
+        Goal::AtLeast(wanted) => Some((row.field, wanted)),
+        _ => None,
+    });
+    let ours = shared.map(|(field, wanted)| {
+        let seen = entry.map(|entry| references(entry, field.attr.name)).unwrap_or_default();
+        let was = before.get(field.name).cloned().unwrap_or_default();
+        let is = wanted.iter().filter(|uuid| was.contains(uuid) || !seen.contains(uuid)).copied().collect();
+        (field.name.to_owned(), is)
+    });
+    ours.filter(|(_, ours): &(_, BTreeSet<_>)| !ours.is_empty()).collect()
+}
+
+/// The managed fields with references resolved. A reference that nobody answers to is a finding; the others count.
+pub(super) fn rows<K: IdentityKind>(spec: &K::Spec, seen: &Snapshot, findings: &mut Vec<Finding>) -> Vec<Row<K::Spec>> {
+    let mut rows = Vec::new();
+    for field in K::FIELDS {
+        let goal = match (field.want)(spec) {
+            Wanted::Unmanaged => continue,
+            Wanted::Value(value) => Goal::Exactly(value),
+            Wanted::Absent => Goal::Absent,
+            Wanted::AtLeast(ids) => Goal::AtLeast(found(field.name, &ids, seen, findings)),
+            Wanted::Entries(ids) => {
+                let found = found(field.name, &ids, seen, findings);
+                if field.attr.shape == Shape::Reference && found.is_empty() {
+                    continue;
+                }
+                Goal::Exactly(Value::References(found))
+            }
+        };
+        rows.push(Row { field, goal });
+    }
+    rows
+}
+
+fn found(field: &str, ids: &[String], seen: &Snapshot, findings: &mut Vec<Finding>) -> BTreeSet<Uuid> {
+    let missing: Vec<_> = ids.iter().filter(|id| seen.find(id).is_none()).map(String::as_str).collect();
+    if !missing.is_empty() {
+        findings.push(not_found(field, missing));
+    }
+    ids.iter().filter_map(|id| seen.find(id)).map(|entry| entry.uuid).collect()
+}
+
+/// How many names a message lists at most.
+const NAMES_SHOWN: usize = 5;
+
+fn not_found(field: &str, mut missing: Vec<&str>) -> Finding {
+    missing.sort_unstable();
+    let more = missing.len().saturating_sub(NAMES_SHOWN);
+    missing.truncate(NAMES_SHOWN);
+    let names = missing.join(", ");
+    let tail = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Finding {
+        reason: Reason::ReferenceNotFound,
+        message: format!("{field}: not on the server: {names}{tail}. It is set as soon as it exists"),
+    }
+}
