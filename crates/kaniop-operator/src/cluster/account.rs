@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use kaniop_core::cluster::credentials::{Administrators, IDM_ADMIN, OperatorToken};
 use kaniop_core::cluster::names;
-use kaniop_core::cluster::pods::PodSeen;
 use kaniop_core::cluster::status::{Access, Obstacle};
-use kaniop_core::cluster::tls::Usable;
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::{Class, Client, Endpoint, Error as KanidmError, OPERATOR_GROUPS, Purpose, Trust};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 
-use super::bootstrap::{Scene, Stop};
+use super::bootstrap::{Scene, Server, Stop};
 use super::observe::{self, Stored};
 use super::{Clusters, key};
 use crate::error::Error;
@@ -35,12 +33,10 @@ impl Clusters {
     pub(super) async fn connect(
         &self,
         scene: &Scene<'_>,
-        primary: &PodSeen,
-        tls: &Usable,
+        server: &Server<'_>,
         administrators: &Administrators,
-        domain: Uuid,
     ) -> Result<(), Stop> {
-        let endpoint = self.endpoint(scene, primary, tls)?;
+        let (endpoint, domain) = (self.endpoint(scene, server)?, server.domain);
         let name = names::token_secret(&scene.cluster.name);
         let stored = observe::stored(&self.ctx, scene.owner, &name).await?;
         let known = stored.read(OperatorToken::read);
@@ -74,7 +70,8 @@ impl Clusters {
         }
     }
 
-    fn endpoint(&self, scene: &Scene<'_>, primary: &PodSeen, tls: &Usable) -> Result<Endpoint, Stop> {
+    fn endpoint(&self, scene: &Scene<'_>, server: &Server<'_>) -> Result<Endpoint, Stop> {
+        let Server { primary, tls, .. } = server;
         let bug = |what: String| Stop::Failed(Error::Bug(what));
         let Some(ip) = &primary.ip else { return Err(Stop::Here(Access::NotTried, None)) };
         let ip: IpAddr = ip.parse().map_err(|_| bug(format!("'{ip}' is not the address of a pod")))?;

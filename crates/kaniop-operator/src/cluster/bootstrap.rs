@@ -10,6 +10,7 @@ use kaniop_core::cluster::credentials::{ADMIN, Administrators, IDM_ADMIN};
 use kaniop_core::cluster::domain::{Verdict, judge};
 use kaniop_core::cluster::pods::PodSeen;
 use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen};
+use kaniop_core::cluster::tls::Usable;
 use kaniop_core::cluster::{ValidatedCluster, names};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::node::{NodeReport, RecoveredAccounts};
@@ -29,6 +30,16 @@ pub(super) struct Scene<'a> {
     pub cluster: &'a ValidatedCluster,
     pub servers: &'a Servers,
     pub tls: &'a TlsSeen,
+}
+
+/// The server that a pass speaks to.
+pub(super) struct Server<'a> {
+    /// Its pod.
+    pub primary: &'a PodSeen,
+    /// The domain that it holds.
+    pub domain: Uuid,
+    /// What it shows to clients.
+    pub tls: &'a Usable,
 }
 
 /// How far a pass got with the server.
@@ -106,7 +117,7 @@ impl Clusters {
         progress.admin_secret = true;
         // Without a certificate there is nothing to verify the server by; the status says so.
         let TlsSeen::Usable(tls) = scene.tls else { return Err(Stop::Here(Access::NotTried, None)) };
-        self.connect(scene, primary, tls, &administrators, domain).await
+        self.connect(scene, &Server { primary, domain, tls }, &administrators).await
     }
 
     /// The domain that the server holds, asked once for each run of the server.

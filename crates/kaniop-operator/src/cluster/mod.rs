@@ -9,6 +9,8 @@ mod bootstrap;
 mod observe;
 mod pass;
 mod report;
+#[cfg(test)]
+mod tests;
 mod watches;
 
 use std::collections::HashMap;
@@ -53,12 +55,8 @@ struct Memory {
 
 /// Runs the loop until `stop` resolves.
 pub async fn run(ctx: Context, stop: impl Future<Output = ()> + Send + Sync + 'static) {
-    let clusters = Arc::new(Clusters {
-        ctx,
-        retry: Retry::default(),
-        logins: Retry::default(),
-        memories: Mutex::default(),
-    });
+    let clusters =
+        Arc::new(Clusters { ctx, retry: Retry::default(), logins: Retry::default(), memories: Mutex::default() });
     watches::controller(&clusters, stop)
         .run(reconcile, |_, error: &Error, _| after_failure(error), clusters.clone())
         .for_each(|ended| async {
@@ -78,7 +76,8 @@ fn after_failure(error: &Error) -> Action {
 async fn reconcile(kanidm: Arc<Kanidm>, clusters: Arc<Clusters>) -> Result<Action, Error> {
     let key = key(&kanidm);
     let generation = kanidm.metadata.generation;
-    let span = tracing::info_span!("reconcile", kind = "Kanidm", namespace = key.namespace, name = key.name, generation);
+    let span =
+        tracing::info_span!("reconcile", kind = "Kanidm", namespace = key.namespace, name = key.name, generation);
     let clock = clusters.ctx.clock;
     let began = clock.elapsed();
     let passed = async {
