@@ -216,9 +216,13 @@ pub(crate) fn require_root(what: &str) -> Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    bail!(
-        "{what} needs root (namespaces, mounts, control groups): run it with sudo, or use a cluster of your own with {VARIABLE}=external"
-    )
+    bail!("{what} needs root: run it with sudo")
+}
+
+/// The same for the development cluster, to which there is an alternative.
+fn require_root_or_external() -> Result<()> {
+    require_root("the development cluster (namespaces, mounts, control groups)")
+        .map_err(|e| anyhow!("{e}, or use a cluster of your own with {VARIABLE}=external and KUBECONFIG"))
 }
 
 /// Replaces this process by `command`. Returns only when that fails.

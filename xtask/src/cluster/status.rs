@@ -13,7 +13,7 @@ use crate::report::note;
 /// # Errors
 /// When the cluster is not wholly up, so that scripts can ask.
 pub(crate) fn status() -> Result<()> {
-    super::require_root("the development cluster")?;
+    super::require_root_or_external()?;
     let live = process::find(RUN)?;
     let mut absent = Vec::new();
     for component in components::all(true) {
