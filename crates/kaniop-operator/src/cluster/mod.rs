@@ -77,7 +77,7 @@ async fn reconcile(kanidm: Arc<Kanidm>, clusters: Arc<Clusters>) -> Result<Actio
     let key = key(&kanidm);
     let generation = kanidm.metadata.generation;
     let span =
-        tracing::info_span!("reconcile", kind = "Kanidm", namespace = key.namespace, name = key.name, generation);
+        tracing::info_span!("reconcile", kind = "Kanidm", namespace = key.namespace, object = key.name, generation);
     let clock = clusters.ctx.clock;
     let began = clock.elapsed();
     let passed = async {
