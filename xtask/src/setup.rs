@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::command::output;
-use crate::report::{note, phase};
+use crate::report::{note, phase, say};
 use crate::tools::{self, Need, Tool};
 use crate::{cluster, gobuild};
 
@@ -23,7 +23,7 @@ const UNREACHABLE: &[&str] = &[
 /// # Errors
 /// In one line when it takes root, an apt-get, a network or a Go that is not there.
 pub(crate) fn setup() -> Result<()> {
-    println!("setup");
+    say("setup");
     let lacking = tools::lacking(&[Need::Cluster, Need::Images, Need::Build]);
     if lacking.is_empty() {
         note("no package is missing");

@@ -23,7 +23,7 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::command::output;
 use crate::images::Built;
-use crate::report::{note, phase};
+use crate::report::{note, phase, say};
 use crate::workspace::root;
 use crate::{command, tools};
 
@@ -85,7 +85,7 @@ impl Cluster {
     pub(crate) fn up(&self) -> Result<()> {
         match self {
             Self::Development { .. } => {
-                println!("cluster up");
+                say("cluster up");
                 up::up()?;
                 note(format_args!("kubeconfig: {}", self.kubeconfig().display()));
                 note("kubectl: cargo xtask kubectl -- get pods -A");
@@ -102,7 +102,7 @@ impl Cluster {
     pub(crate) fn down(&self, keep_data: bool) -> Result<()> {
         match self {
             Self::Development { .. } => {
-                println!("cluster down");
+                say("cluster down");
                 down::down(keep_data)
             }
             Self::External { .. } => {
