@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::command::output;
 use crate::report::{note, phase};
+use crate::tools;
 use crate::workspace::{digest_files, holds, output_folder, root, write};
 
 /// The built binaries and a digest of what they were built from.
@@ -59,6 +60,7 @@ fn go_build(source: &Path, package: &str, target: &Path, version: &str) -> Resul
         .arg(&unfinished)
         .arg(package)
         .current_dir(source)
+        .env("PATH", tools::search_path())
         .env("CGO_ENABLED", "0");
     output(&mut go).map_err(|e| unreachable(&e.to_string()).unwrap_or(e))?;
     fs::rename(&unfinished, target).with_context(|| format!("create {}", target.display()))

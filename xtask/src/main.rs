@@ -115,10 +115,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<ExitCode> {
     match task {
         Task::Setup => setup::setup()?,
-        Task::Cluster(ClusterTask::Up) => Cluster::from_env()?.up()?,
-        Task::Cluster(ClusterTask::Down { keep_data }) => Cluster::from_env()?.down(keep_data)?,
-        Task::Cluster(ClusterTask::Check) => Cluster::from_env()?.check()?,
-        Task::Cluster(ClusterTask::Status) => Cluster::from_env()?.status()?,
+        Task::Cluster(task) => on_cluster(&task, &Cluster::from_env()?)?,
         Task::Images => {
             let images = images::ensure(&Cluster::from_env()?)?;
             println!("operator: {}\nkanidm: {}", images.operator, images.kanidm);
@@ -137,6 +134,15 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::E2e(options) => e2e::with(&options)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn on_cluster(task: &ClusterTask, cluster: &Cluster) -> Result<()> {
+    match task {
+        ClusterTask::Up => cluster.up(),
+        ClusterTask::Down { keep_data } => cluster.down(*keep_data),
+        ClusterTask::Status => cluster.status(),
+        ClusterTask::Check => cluster.check(),
+    }
 }
 
 fn in_network(words: &[String]) -> Result<ExitCode> {

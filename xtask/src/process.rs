@@ -6,6 +6,7 @@
 //! a process handle that is opened before the mark is checked.
 
 use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -23,6 +24,15 @@ const VARIABLE: &str = "KANIOP_DEV_COMPONENT";
 
 /// How long the kernel may take to end a killed process before we give up on it.
 const KILLED_ENDS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a process may be between two programs before we take it for one without environment.
+const BETWEEN_PROGRAMS: Duration = Duration::from_millis(500);
+
+/// How many looks in a row make us believe that a process has no environment.
+const LOOKS: usize = 5;
+
+/// More than all but the oddest environments, in bytes.
+const ENVIRONMENT: usize = 256 * 1024;
 
 /// Says whose a process is and what it runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +139,8 @@ pub(crate) fn foreign(names: &[&str], owner: &str) -> Result<Option<String>> {
         if !names.contains(&name.as_str()) || !fs::read_link(folder.join("ns/mnt")).is_ok_and(|found| found == files) {
             continue;
         }
-        let mark = fs::read(folder.join("environ")).ok().and_then(|block| Mark::in_environment(&block));
+        let pid = folder.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let mark = pid.and_then(environment).and_then(|block| Mark::in_environment(&block));
         if mark.is_none_or(|mark| mark.owner != owner) {
             return Ok(Some(name));
         }
@@ -139,11 +150,56 @@ pub(crate) fn foreign(names: &[&str], owner: &str) -> Result<Option<String>> {
 
 /// Opens a handle first and reads the mark after it: the handle then is of the marked process.
 fn open(pid: i32, owner: &str) -> Option<Process> {
-    let environment = format!("/proc/{pid}/environ");
-    Mark::in_environment(&fs::read(&environment).ok()?)?;
+    Mark::in_environment(&environment(pid)?)?;
     let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    let mark = Mark::in_environment(&fs::read(&environment).ok()?).filter(|mark| mark.owner == owner)?;
+    let mark = Mark::in_environment(&environment(pid)?).filter(|mark| mark.owner == owner)?;
     Some(Process { pid, mark, main: true, handle })
+}
+
+/// The environment of a live process. While a process replaces its program (each of ours does so a
+/// few times when it starts) the kernel shows none for a moment, so that is believed only after
+/// several looks.
+fn environment(pid: i32) -> Option<Vec<u8>> {
+    let start = Instant::now();
+    let mut empty = 0;
+    loop {
+        let block = read_at_once(&format!("/proc/{pid}/environ")).ok()?;
+        // Without a program it is a kernel thread, or dead.
+        if block.is_empty() && fs::read_link(format!("/proc/{pid}/exe")).is_err() {
+            return None;
+        }
+        empty = if has_none(pid) { empty + 1 } else { 0 };
+        if !block.is_empty() || empty == LOOKS || start.elapsed() > BETWEEN_PROGRAMS {
+            return Some(block);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// One call of the kernel shows one state; a second might show the next program's.
+fn read_at_once(file: &str) -> io::Result<Vec<u8>> {
+    let mut block = vec![0; ENVIRONMENT];
+    let length = File::open(file)?.read(&mut block)?;
+    block.truncate(length);
+    Ok(block)
+}
+
+/// Whether a process looks as if it had no environment: a place for it, of no length.
+fn has_none(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    environment_place(&stat).is_none_or(|(start, end)| start == end && end != 0)
+}
+
+/// Where the environment starts and ends: the 50th and 51st field of a process's `stat`.
+fn environment_place(stat: &str) -> Option<(u64, u64)> {
+    let mut fields = after_name(stat)?.skip(47);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// The fields of a process's `stat` from the third on. The second is the program's name in
+/// parentheses, which may itself hold any character.
+fn after_name(stat: &str) -> Option<impl Iterator<Item = &str>> {
+    Some(stat.rsplit_once(')')?.1.split_whitespace())
 }
 
 fn signal(processes: &[Process], signal: Signal) {
@@ -167,9 +223,7 @@ fn all_gone(processes: &[Process], within: Duration) -> Result<bool> {
 }
 
 fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in parentheses, which may itself hold any character.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    after_name(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?.nth(1)?.parse().ok()
 }
 
 fn program(pid: i32) -> String {
@@ -243,6 +297,35 @@ mod tests {
         }
         end(&find(&mark.owner).unwrap(), Duration::from_millis(300)).unwrap();
         assert!(!child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_process_that_replaces_its_program_again_and_again_is_never_missed() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("again");
+        fs::write(&script, "#!/bin/sh\n[ $1 = 0 ] && exec sleep 600\nexec \"$0\" $(($1 - 1))\n").unwrap();
+        fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let mark = mark(&folder.path().to_string_lossy());
+        let argv = [script.to_string_lossy().into_owned(), "300".to_owned()];
+        let mut child = start(&argv, &mark, &folder.path().join("log")).unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let mut looks = 0;
+        while program(pid) != "sleep" {
+            assert!(child.try_wait().unwrap().is_none(), "the script has failed");
+            assert!(open(pid, &mark.owner).is_some(), "missed after {looks} looks");
+            looks += 1;
+        }
+        end(&find(&mark.owner).unwrap(), Duration::ZERO).unwrap();
+        child.wait().unwrap();
+        assert!(looks > 0);
+    }
+
+    #[test]
+    fn the_place_of_the_environment_is_read_past_any_name() {
+        let fields: Vec<String> = (3..=52).map(|number| number.to_string()).collect();
+        let stat = format!("1 (a) b) (c) {}", fields.join(" "));
+        assert_eq!(environment_place(&stat), Some((50, 51)));
+        assert_eq!(environment_place("1 (short) S 1"), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Tells a person what is being done and how long it took. It never decides what is done.
 
 use std::fmt::Display;
+use std::io::{Write, stdout};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,9 +11,14 @@ use anyhow::Result;
 /// How often a phase that takes long says that it is still alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// Prints a line. A reader that has gone (`| head`) is no reason to stop half-way.
+pub(crate) fn say(line: impl Display) {
+    let _ = writeln!(stdout(), "{line}");
+}
+
 /// A one-line remark about what was found or decided.
 pub(crate) fn note(text: impl Display) {
-    println!("  · {text}");
+    say(format_args!("  · {text}"));
 }
 
 /// Does `work`, and prints its name with the time it took, whether it succeeded or not.
@@ -22,7 +28,7 @@ pub(crate) fn phase<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T
     let result = thread::scope(|scope| {
         scope.spawn(move || {
             while wait.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
-                println!("  … {name}: still at it after {}", duration(start.elapsed()));
+                say(format_args!("  … {name}: still at it after {}", duration(start.elapsed())));
             }
         });
         let result = work();
@@ -30,7 +36,7 @@ pub(crate) fn phase<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T
         result
     });
     let mark = if result.is_ok() { '✓' } else { '✗' };
-    println!("  {mark} {name} ({})", duration(start.elapsed()));
+    say(format_args!("  {mark} {name} ({})", duration(start.elapsed())));
     result
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::command::output;
-use crate::report::{note, phase};
+use crate::report::{note, phase, say};
 use crate::tools::{self, Need, Tool};
 use crate::{cluster, gobuild};
 
@@ -23,7 +23,7 @@ const UNREACHABLE: &[&str] = &[
 /// # Errors
 /// In one line when it takes root, an apt-get, a network or a Go that is not there.
 pub(crate) fn setup() -> Result<()> {
-    println!("setup");
+    say("setup");
     let lacking = tools::lacking(&[Need::Cluster, Need::Images, Need::Build]);
     if lacking.is_empty() {
         note("no package is missing");
@@ -41,10 +41,15 @@ fn install(lacking: &[&Tool]) -> Result<()> {
         let complaint = tools::complaint(lacking).unwrap_or_default();
         bail!("this is not a Debian system, install by your own package manager what is {complaint}");
     }
-    phase("package lists", || apt(&["update"]))?;
-    phase(&format!("install {}", packages.join(" ")), || {
+    // Lists that could not be fetched (all, or those of one source of the user's) matter only when
+    // the packages cannot be installed without them.
+    let lists = phase("package lists", || apt(&["update"]));
+    let installed = phase(&format!("install {}", packages.join(" ")), || {
         apt(&[&["install", "--yes", "--no-install-recommends"], packages.as_slice()].concat())
-    })?;
+    });
+    if let Err(error) = installed {
+        return Err(lists.err().unwrap_or(error));
+    }
     match tools::complaint(&tools::lacking(&[Need::Cluster, Need::Images, Need::Build])) {
         Some(complaint) => bail!("after installing still {complaint}"),
         None => Ok(()),

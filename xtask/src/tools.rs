@@ -64,10 +64,10 @@ pub(crate) const TOOLS: &[Tool] = &[
     },
 ];
 
-/// Folders with administration tools that the search path of a plain `su` lacks.
-const ADMIN: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Folders that the search path of `su` or `sudo` may lack: administration tools, and Go's usual place.
+const ADMIN: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin"];
 
-/// The search path for us and what we start: the environment's, with the administrators' folders.
+/// The search path for us and what we start: the environment's, with those that it may lack.
 pub(crate) fn search_path() -> String {
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
     let extra = ADMIN.iter().filter(|folder| !path.split(':').any(|part| part == **folder));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_path_has_the_administrators_folders_once() {
+    fn the_search_path_has_the_folders_that_it_may_lack_once() {
         let path = search_path();
         for folder in ADMIN {
             assert_eq!(path.split(':').filter(|part| part == folder).count(), 1, "{folder} in {path}");

@@ -68,7 +68,8 @@ where
     let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), owner.namespace, &kind);
     let name = wanted.meta().name.clone().unwrap_or_default();
     let live = api.get_opt(&name).await?;
-    let mut manifest = serde_json::to_value(wanted).map_err(|error| Error::Bug(format!("{} '{name}': {error}", kind.kind)))?;
+    let mut manifest =
+        serde_json::to_value(wanted).map_err(|error| Error::Bug(format!("{} '{name}': {error}", kind.kind)))?;
     let hash = hash::of_manifest(&manifest);
     manifest["metadata"]["annotations"][APPLIED_HASH] = hash.clone().into();
     if let Some(live) = &live {
@@ -192,6 +193,3 @@ where
         Err(error) => Err(error.into()),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -154,8 +154,9 @@ fn start(client: Client, options: Options, shared: Shared, stopping: &watch::Rec
         Some(namespace_writer)
     };
     tasks.spawn(cluster::run(ctx.clone(), stop(stopping)));
-    tasks.spawn(after_stores(ctx.clone(), stopping.clone(), |ctx, stop| engine::run::<KanidmPersonAccount>(ctx, stop)));
-    tasks.spawn(after_stores(ctx, stopping.clone(), |ctx, stop| engine::run::<KanidmGroup>(ctx, stop)));
+    let filled = stores_filled(&ctx, &mut tasks, stopping);
+    tasks.spawn(run_engine::<KanidmPersonAccount>(ctx.clone(), filled.clone(), stopping.clone()));
+    tasks.spawn(run_engine::<KanidmGroup>(ctx, filled, stopping.clone()));
     (tasks, spare)
 }
 
@@ -177,21 +178,37 @@ async fn until(stopping: watch::Receiver<bool>, work: impl Future<Output = ()>) 
     }
 }
 
-/// Runs an engine once the stores that it looks into are filled: before, everything would look as if it did not exist.
-async fn after_stores<Run, Running>(ctx: Context, stopping: watch::Receiver<bool>, run: Run)
-where
-    Run: FnOnce(Context, std::pin::Pin<Box<dyn Future<Output = ()> + Send + Sync>>) -> Running,
-    Running: Future<Output = ()>,
-{
-    let filled = async {
-        let kanidms = ctx.kanidms.wait_until_ready().await.is_ok();
-        kanidms && (ctx.options.namespace.is_some() || ctx.namespaces.wait_until_ready().await.is_ok())
-    };
+/// Says when the stores that the engines look into are filled: before, everything would look as if it did not exist. One task waits and tells the
+/// others, for a store wakes only one of several that wait for it.
+fn stores_filled(ctx: &Context, tasks: &mut JoinSet<()>, stopping: &watch::Receiver<bool>) -> watch::Receiver<bool> {
+    let (filled, is_filled) = watch::channel(false);
+    let (ctx, stopping) = (ctx.clone(), stopping.clone());
+    tasks.spawn(async move {
+        let both = async {
+            let kanidms = ctx.kanidms.wait_until_ready().await.is_ok();
+            kanidms && (ctx.options.namespace.is_some() || ctx.namespaces.wait_until_ready().await.is_ok())
+        };
+        tokio::select! {
+            true = both => {
+                filled.send_replace(true);
+                // Lives as long as the others, or its end would look like that of a controller.
+                stop(&stopping).await;
+            }
+            () = stop(&stopping) => {}
+            else => {}
+        }
+    });
+    is_filled
+}
+
+/// Runs the engine of a kind once the stores are filled.
+async fn run_engine<K: engine::Managed>(ctx: Context, mut filled: watch::Receiver<bool>, stopping: watch::Receiver<bool>) {
     tokio::select! {
-        true = filled => run(ctx.clone(), Box::pin(stop(&stopping))).await,
-        () = stop(&stopping) => {}
-        else => {}
+        Ok(_) = filled.wait_for(|filled| *filled) => {}
+        () = stop(&stopping) => return,
+        else => return,
     }
+    engine::run::<K>(ctx, stop(&stopping)).await;
 }
 
 async fn watch_kanidms(ctx: Context, writer: Writer<Kanidm>) {

@@ -300,7 +300,7 @@ fn fingerprint(connection: &Connection) -> String {
     kaniop_core::name::fingerprint([
         endpoint.origin.as_str().as_bytes(),
         endpoint.address.to_string().as_bytes(),
-        format!("{:?}", endpoint.trust).as_bytes(),
+        endpoint.trust.fingerprint().as_bytes(),
         token.expose_secret().as_bytes(),
     ])
 }

@@ -1,4 +1,4 @@
-//! Attributes of OAuth2 clients that servers after 1.7 have and this engine lacks.
+//! What servers after 1.7 have in their schema and this engine lacks, attributes of OAuth2 clients above all.
 //!
 //! They are stored and shown, nothing more: no consent prompt is skipped and no refresh token lives longer by them.
 
@@ -37,6 +37,9 @@ pub async fn ensure(server: &QueryServer) -> Result<(), OperationError> {
     let names = || ATTRIBUTES.iter().map(|(name, ..)| *name);
     allow(&mut write, UUID_SCHEMA_CLASS_OAUTH2_RS, &[Attribute::May], names().collect())?;
     allow(&mut write, UUID_IDM_ACP_OAUTH2_MANAGE_V1, &ACCESS, names().collect())?;
+    // Later servers let everybody read when their own entry was last changed.
+    let stamp = Attribute::LastModifiedCid;
+    allow(&mut write, UUID_IDM_ACP_SELF_READ, &[Attribute::AcpSearchAttr], vec![stamp.as_str()])?;
     write.commit()
 }
 

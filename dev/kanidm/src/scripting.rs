@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::admin::client;
+use crate::admin::client::{self, ClientError};
 use crate::admin::protocol::{Request, Response};
 use crate::cli::ScriptingCommand;
 use crate::config::Settings;
@@ -26,9 +26,8 @@ pub fn run(command: ScriptingCommand, settings: &Settings) -> ExitCode {
         }
         ScriptingCommand::Backup { path } => {
             // Nothing may be printed: without a path, standard output is the backup itself.
-            if let Err(error) = command::backup(settings, path.as_deref()) {
-                eprintln!("no backup was written: {error}");
-            }
+            // Why there is none stays untold, as in the real server: only the file is evidence.
+            let _ = command::backup(settings, path.as_deref());
             ExitCode::SUCCESS
         }
         ScriptingCommand::Healthcheck { verify, origin } => match healthcheck::run(settings, verify, origin) {
@@ -37,7 +36,7 @@ pub fn run(command: ScriptingCommand, settings: &Settings) -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(reason) => {
-                tell(&failure("The server did not answer", &reason));
+                tell(&failure(&format!("Connection failed: {reason}"), "HealthcheckFailed"));
                 ExitCode::FAILURE
             }
         },
@@ -56,8 +55,11 @@ fn ask(socket: &Path, request: &Request) -> Value {
     match client::ask(socket, request) {
         Ok(Response::RecoverAccount { password }) => json!({"status": "ok", "output": password}),
         Ok(Response::Success) => json!({"status": "ok"}),
-        Ok(Response::Error) => failure("The server refused", "the server answered Error: see its log"),
-        Ok(_) => failure("The server answered something else", "unexpected answer"),
-        Err(error) => failure("The admin socket did not answer", &error.to_string()),
+        Ok(Response::Error) => {
+            failure("Error processing request - you should inspect the server logs.", "ResponseError")
+        }
+        Ok(_) => failure("The server answered something else than was asked.", "ResponseError"),
+        Err(ClientError::NoServer { source, .. }) => failure("Unable to connect to socket path.", &source.to_string()),
+        Err(error) => failure("The conversation with the server broke.", &error.to_string()),
     }
 }

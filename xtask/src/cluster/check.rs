@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// # Errors
 /// Of the first check that fails.
 pub(crate) fn check() -> Result<()> {
-    super::require_root("the development cluster")?;
+    super::require_root_or_external()?;
     let result = checks();
     let removed = phase("namespace deletion", || {
         kubectl(&["delete", "namespace", NAMESPACE, "--ignore-not-found", TIMEOUT]).and_then(|_| volumes_are_gone())

@@ -25,7 +25,7 @@ const DISCARDED: &str = "/var/lib/kaniop-dev.discarded";
 /// # Errors
 /// When something cannot be ended or unmounted; then no data is deleted.
 pub(crate) fn down(keep_data: bool) -> Result<()> {
-    super::require_root("the development cluster")?;
+    super::require_root_or_external()?;
     let _lock = lock::take()?;
     take_down(keep_data)
 }

@@ -23,7 +23,7 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::command::output;
 use crate::images::Built;
-use crate::report::{note, phase};
+use crate::report::{note, phase, say};
 use crate::workspace::root;
 use crate::{command, tools};
 
@@ -85,7 +85,7 @@ impl Cluster {
     pub(crate) fn up(&self) -> Result<()> {
         match self {
             Self::Development { .. } => {
-                println!("cluster up");
+                say("cluster up");
                 up::up()?;
                 note(format_args!("kubeconfig: {}", self.kubeconfig().display()));
                 note("kubectl: cargo xtask kubectl -- get pods -A");
@@ -102,7 +102,7 @@ impl Cluster {
     pub(crate) fn down(&self, keep_data: bool) -> Result<()> {
         match self {
             Self::Development { .. } => {
-                println!("cluster down");
+                say("cluster down");
                 down::down(keep_data)
             }
             Self::External { .. } => {
@@ -216,9 +216,13 @@ pub(crate) fn require_root(what: &str) -> Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    bail!(
-        "{what} needs root (namespaces, mounts, control groups): run it with sudo, or use a cluster of your own with {VARIABLE}=external"
-    )
+    bail!("{what} needs root: run it with sudo")
+}
+
+/// The same for the development cluster, to which there is an alternative.
+fn require_root_or_external() -> Result<()> {
+    require_root("the development cluster (namespaces, mounts, control groups)")
+        .map_err(|e| anyhow!("{e}, or use a cluster of your own with {VARIABLE}=external and KUBECONFIG"))
 }
 
 /// Replaces this process by `command`. Returns only when that fails.

@@ -6,19 +6,19 @@ use super::layout::{self, RUN};
 use super::{components, config, up};
 use crate::command::output;
 use crate::process;
-use crate::report::note;
+use crate::report::{note, say};
 
 /// Prints each component and the node.
 ///
 /// # Errors
 /// When the cluster is not wholly up, so that scripts can ask.
 pub(crate) fn status() -> Result<()> {
-    super::require_root("the development cluster")?;
+    super::require_root_or_external()?;
     let live = process::find(RUN)?;
     let mut absent = Vec::new();
     for component in components::all(true) {
         match live.iter().find(|process| process.main && process.mark.component == component.name) {
-            Some(process) => println!("  ✓ {:20} pid {}", component.name, process.pid),
+            Some(process) => say(format_args!("  ✓ {:20} pid {}", component.name, process.pid)),
             None => absent.push(component.name),
         }
     }
@@ -26,12 +26,12 @@ pub(crate) fn status() -> Result<()> {
         bail!("the cluster is down; `cargo xtask cluster up` brings it up");
     }
     for name in &absent {
-        println!("  ✗ {name:20} not running, log: {}", layout::place().log(name).display());
+        say(format_args!("  ✗ {name:20} not running, log: {}", layout::place().log(name).display()));
     }
     if !absent.is_empty() {
         bail!("the cluster is only partly up; `cargo xtask cluster up` repairs it");
     }
-    print!("{}", output(&mut up::kubectl(&["get", "nodes,storageclasses"]))?);
+    say(output(&mut up::kubectl(&["get", "nodes,storageclasses"]))?.trim_end());
     note(format_args!("kubeconfig: {}", layout::data(config::ADMIN_KUBECONFIG).display()));
     note("kubectl: cargo xtask kubectl -- get pods -A");
     Ok(())

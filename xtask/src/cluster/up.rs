@@ -32,7 +32,7 @@ const FIRST: [&str; 3] = ["etcd", "containerd", "apiserver"];
 /// One line for what the machine lacks; otherwise the failing component's last words. What this run
 /// started has been taken down again by then, and the logs are kept.
 pub(crate) fn up() -> Result<()> {
-    super::require_root("the development cluster")?;
+    super::require_root_or_external()?;
     refuse_another_kubelet()?;
     if let Some(complaint) = tools::complaint(&tools::lacking(&[Need::Cluster, Need::Images])) {
         bail!(complaint);

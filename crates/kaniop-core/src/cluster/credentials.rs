@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use uuid::Uuid;
 
 use super::validate::ValidatedCluster;
 use super::{labels, metadata, names};
@@ -26,6 +27,8 @@ pub struct Administrators {
     pub idm_admin: String,
     /// When they were made, if that is known.
     pub made: Option<Timestamp>,
+    /// The domain that they are for, if that is known.
+    pub domain: Option<Uuid>,
 }
 
 impl std::fmt::Debug for Administrators {
@@ -39,39 +42,72 @@ impl Administrators {
     #[must_use]
     pub fn read(secret: &Secret) -> Option<Self> {
         let names_right = text(secret, "ADMIN_USERNAME")? == ADMIN && text(secret, "IDM_ADMIN_USERNAME")? == IDM_ADMIN;
-        let annotations = secret.metadata.annotations.as_ref();
-        let made = annotations.and_then(|annotations| annotations.get(labels::ROTATED_AT)?.parse().ok());
         names_right.then_some(())?;
-        Some(Self { admin: text(secret, "ADMIN_PASSWORD")?, idm_admin: text(secret, "IDM_ADMIN_PASSWORD")?, made })
+        Some(Self {
+            admin: text(secret, "ADMIN_PASSWORD")?,
+            idm_admin: text(secret, "IDM_ADMIN_PASSWORD")?,
+            made: annotation(secret, labels::ROTATED_AT).and_then(|time| time.parse().ok()),
+            domain: domain(secret),
+        })
     }
 
     /// The Secret.
     #[must_use]
     pub fn secret(&self, cluster: &ValidatedCluster) -> Secret {
-        let mut secret = secret(cluster, names::admin_secret(&cluster.name), labels::ADMIN_PASSWORDS);
-        secret.metadata.annotations =
-            self.made.map(|made| BTreeMap::from([(labels::ROTATED_AT.to_owned(), made.to_string())]));
-        secret.data = Some(data([
+        let pairs = [
             ("ADMIN_USERNAME", ADMIN),
             ("ADMIN_PASSWORD", &self.admin),
             ("IDM_ADMIN_USERNAME", IDM_ADMIN),
             ("IDM_ADMIN_PASSWORD", &self.idm_admin),
-        ]));
+        ];
+        let mut secret = secret(cluster, names::admin_secret(&cluster.name), labels::ADMIN_PASSWORDS);
+        secret.data = Some(data(pairs));
+        let annotations = secret.metadata.annotations.get_or_insert_default();
+        annotations.extend(self.made.map(|made| (labels::ROTATED_AT.to_owned(), made.to_string())));
+        annotations.extend(self.domain.map(|uuid| (labels::DOMAIN_UUID.to_owned(), uuid.to_string())));
         secret
     }
 }
 
-/// The Secret with the operator's token.
-#[must_use]
-pub fn token_secret(cluster: &ValidatedCluster, token: &str) -> Secret {
-    let secret = secret(cluster, names::token_secret(&cluster.name), labels::OPERATOR_TOKEN);
-    Secret { data: Some(data([(TOKEN, token)])), ..secret }
+/// The operator's API token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OperatorToken {
+    /// The token.
+    pub token: String,
+    /// The domain that it is for.
+    pub domain: Option<Uuid>,
 }
 
-/// The operator's token, if the Secret has one.
-#[must_use]
-pub fn token(secret: &Secret) -> Option<String> {
-    text(secret, TOKEN)
+impl std::fmt::Debug for OperatorToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OperatorToken").field("domain", &self.domain).finish_non_exhaustive()
+    }
+}
+
+impl OperatorToken {
+    /// Reads the Secret; `None` when it has no token.
+    #[must_use]
+    pub fn read(secret: &Secret) -> Option<Self> {
+        Some(Self { token: text(secret, TOKEN)?, domain: domain(secret) })
+    }
+
+    /// The Secret.
+    #[must_use]
+    pub fn secret(&self, cluster: &ValidatedCluster) -> Secret {
+        let mut secret = secret(cluster, names::token_secret(&cluster.name), labels::OPERATOR_TOKEN);
+        secret.data = Some(data([(TOKEN, &*self.token)]));
+        let annotations = secret.metadata.annotations.get_or_insert_default();
+        annotations.extend(self.domain.map(|uuid| (labels::DOMAIN_UUID.to_owned(), uuid.to_string())));
+        secret
+    }
+}
+
+fn domain(secret: &Secret) -> Option<Uuid> {
+    annotation(secret, labels::DOMAIN_UUID).and_then(|uuid| uuid.parse().ok())
+}
+
+fn annotation<'a>(secret: &'a Secret, key: &str) -> Option<&'a str> {
+    secret.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
 fn secret(cluster: &ValidatedCluster, name: String, kind: &str) -> Secret {
@@ -106,7 +142,8 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
 
     fn administrators() -> Administrators {
         let made = Some("2030-01-01T00:00:00Z".parse().unwrap());
-        Administrators { admin: "a".to_owned(), idm_admin: "b".to_owned(), made }
+        let domain = Some(Uuid::from_u128(7));
+        Administrators { admin: "a".to_owned(), idm_admin: "b".to_owned(), made, domain }
     }
 
     #[test]
@@ -139,6 +176,7 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
 
     #[test]
     fn the_token_reads_back() {
-        assert_eq!(token(&token_secret(&cluster(), "t")).as_deref(), Some("t"));
+        let token = OperatorToken { token: "t".to_owned(), domain: Some(Uuid::from_u128(7)) };
+        assert_eq!(OperatorToken::read(&token.secret(&cluster())), Some(token));
     }
 }

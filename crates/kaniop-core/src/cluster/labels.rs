@@ -33,6 +33,9 @@ pub const APPLIED_HASH: &str = "kaniop.rs/applied-hash";
 /// On a Secret with credentials: when they were made.
 pub const ROTATED_AT: &str = "kaniop.rs/last-rotation-time";
 
+/// On a Secret with credentials: UUID of the domain that they are for.
+pub const DOMAIN_UUID: &str = "kanidm.kaniop.rs/domain-uuid";
+
 /// Labels of every child of the Kanidm of this name.
 #[must_use]
 pub fn common(cluster: &str) -> BTreeMap<String, String> {

@@ -23,8 +23,8 @@ pub const AUTHORITY: &str = "ca.crt";
 pub struct Usable {
     /// Hash of certificate and key.
     pub hash: String,
-    /// The first certificate, DER.
-    pub leaf: Vec<u8>,
+    /// The certificate and what follows it, PEM.
+    pub chain: Vec<u8>,
     /// The private authority, PEM.
     pub authority: Option<String>,
     /// When the first certificate ends.
@@ -70,7 +70,7 @@ pub fn read(data: &BTreeMap<String, ByteString>, host: &str, now: Timestamp) -> 
     } else {
         wrong_host(&certificate, host)
     };
-    Ok(Usable { hash: fingerprint([chain, key]), authority, not_after, problem, leaf })
+    Ok(Usable { hash: fingerprint([chain, key]), authority, not_after, problem, chain: chain.to_vec() })
 }
 
 fn first(pem: &[u8], key: &str, label: &str) -> Result<Pem, String> {

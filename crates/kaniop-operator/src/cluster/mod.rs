@@ -1,4 +1,116 @@
-//! The Kanidm cluster controller (being written).
+//! Servers: the loop of the kind Kanidm. Observe → validate (pure) → build (pure) → apply → bootstrap → report (pure but for its writing).
+//!
+//! What should be is `kaniop_core::cluster`'s; this folder reads, acts in its order, and hands the way to each server to
+//! [`targets`](crate::targets). No finalizer is set: children go with their owner, claims stay as the user's policy says, and nothing outside
+//! Kubernetes knows of a cluster. One that an older release left is taken off, or the object could never go.
+
+mod account;
+mod bootstrap;
+mod observe;
+mod pass;
+mod report;
+#[cfg(test)]
+mod tests;
+mod watches;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kaniop_api::Kanidm;
+use kube::ResourceExt;
+use kube::runtime::controller::{self, Action};
+use tracing::Instrument;
+use uuid::Uuid;
+
 use crate::context::Context;
-/// Runs the controller until `stop` resolves.
-pub async fn run(_ctx: Context, stop: impl Future<Output = ()> + Send + Sync + 'static) { stop.await; }
+use crate::error::Error;
+use crate::retry::{LONGEST, Retry};
+use crate::targets::{Health, ObjectKey};
+
+/// No pass takes longer: two calls into a pod are the longest that it does.
+const DEADLINE: Duration = Duration::from_secs(150);
+
+/// The loop, and what it remembers. Everything in here can be lost at any time at the cost of asking once more.
+pub(crate) struct Clusters {
+    ctx: Context,
+    retry: Retry<ObjectKey>,
+    logins: Retry<ObjectKey>,
+    memories: Mutex<HashMap<ObjectKey, Memory>>,
+}
+
+/// What is remembered of one Kanidm.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// The domain that this run of the primary told. Each question leaves lines in the server's log, so it is asked once a run.
+    domain: Option<(String, Uuid)>,
+    /// What was known of the server in the last pass: news wake the loop, the same again does not.
+    health: Option<Health>,
+    /// Time since the process began before which no password is tried: a wrong one locks the account for everybody.
+    no_login_before: Duration,
+    /// Time since the process began before which refused passwords are not made anew: if those just made are refused, more are no cure.
+    no_reset_before: Duration,
+}
+
+/// Runs the loop until `stop` resolves.
+pub async fn run(ctx: Context, stop: impl Future<Output = ()> + Send + Sync + 'static) {
+    let clusters =
+        Arc::new(Clusters { ctx, retry: Retry::default(), logins: Retry::default(), memories: Mutex::default() });
+    watches::controller(&clusters, stop)
+        .run(reconcile, |_, error: &Error, _| after_failure(error), clusters.clone())
+        .for_each(|ended| async {
+            if let Err(controller::Error::QueueError(error)) = ended {
+                tracing::warn!(kind = "Kanidm", %error, "a watch was interrupted; it begins anew");
+            }
+        })
+        .await;
+}
+
+/// Reached only by errors that [`reconcile`] did not turn into a wait of its own: none today.
+fn after_failure(error: &Error) -> Action {
+    tracing::error!(%error, "a pass failed without a wait");
+    Action::requeue(LONGEST)
+}
+
+async fn reconcile(kanidm: Arc<Kanidm>, clusters: Arc<Clusters>) -> Result<Action, Error> {
+    let key = key(&kanidm);
+    let generation = kanidm.metadata.generation;
+    let span =
+        tracing::info_span!("reconcile", kind = "Kanidm", namespace = key.namespace, object = key.name, generation);
+    let clock = clusters.ctx.clock;
+    let began = clock.elapsed();
+    let passed = async {
+        let pass = tokio::time::timeout(DEADLINE, Box::pin(clusters.pass(&kanidm))).await;
+        pass.unwrap_or(Err(Error::Deadline(DEADLINE)))
+    };
+    let passed = passed.instrument(span.clone()).await;
+    let outcome = passed.as_ref().map_or_else(Error::label, |_| "ok");
+    clusters.ctx.metrics.pass("Kanidm", outcome, (clock.elapsed() - began).as_secs_f64());
+    Ok(passed.unwrap_or_else(|error| {
+        let wait = clusters.retry.next(key);
+        span.in_scope(|| tracing::warn!(%error, wait_s = wait.as_secs_f32(), "the pass failed and is tried again"));
+        Action::requeue(wait)
+    }))
+}
+
+impl Clusters {
+    fn memory(&self, key: &ObjectKey) -> Memory {
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned().unwrap_or_default()
+    }
+
+    fn remember(&self, key: &ObjectKey, change: impl FnOnce(&mut Memory)) {
+        let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
+        change(memories.entry(key.clone()).or_default());
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.retry.reset(key);
+        self.logins.reset(key);
+    }
+}
+
+fn key(kanidm: &Kanidm) -> ObjectKey {
+    ObjectKey { namespace: kanidm.namespace().unwrap_or_default(), name: kanidm.name_any() }
+}

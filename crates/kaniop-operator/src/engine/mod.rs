@@ -119,7 +119,7 @@ async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result
         "reconcile",
         kind = K::KIND,
         namespace = key.namespace,
-        name = key.name,
+        object = key.name,
         generation = object.meta().generation
     );
     let clock = engine.ctx.clock;

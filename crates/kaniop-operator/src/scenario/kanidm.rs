@@ -102,7 +102,7 @@ async fn read(State(server): State<Kanidm>, Path(uuid): Path<String>) -> Answer 
 async fn create(State(server): State<Kanidm>, Json(mut body): Json<Map<String, Value>>) -> Answer {
     server
         .answer(|held| {
-            let uuid = body["uuid"][0].as_str().unwrap().to_owned();
+            let uuid = body["uuid"].as_str().unwrap().to_owned();
             let name = body["name"].as_str().unwrap().to_owned();
             if held.entries.contains_key(&uuid) || held.recycled.contains(&uuid) {
                 let error = json!({"plugin": {"base": "Uuid duplicate found in database"}});

@@ -20,13 +20,13 @@ pub struct AdminSocket {
 }
 
 impl AdminSocket {
-    /// Opens the socket, replacing the leftover of a server that was killed.
+    /// Opens the socket, replacing the file that every earlier server leaves behind.
     ///
     /// # Errors
     /// When the file cannot be made.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         match std::fs::remove_file(path) {
-            Ok(()) => tracing::warn!(path = %path.display(), "replacing the admin socket of an earlier server"),
+            Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -48,14 +48,6 @@ impl AdminSocket {
                     return;
                 }
             }
-        }
-    }
-}
-
-impl Drop for AdminSocket {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "the admin socket could not be removed");
         }
     }
 }
@@ -83,10 +75,17 @@ async fn talk(mut stream: UnixStream, running: Arc<Running>) {
             },
             Err(error) => {
                 tracing::error!(%error, "something other than a request came over the admin socket");
-                return;
+                return ignore(stream).await;
             }
         }
     }
+}
+
+/// After something that is not a request, the real server neither answers nor hangs up; nothing on that connection
+/// is understood any more.
+async fn ignore(mut stream: UnixStream) {
+    let mut rubbish = [0; 1024];
+    while stream.read(&mut rubbish).await.is_ok_and(|count| count > 0) {}
 }
 
 /// Takes one whole request from the front of the buffer; `None` when more bytes are needed.

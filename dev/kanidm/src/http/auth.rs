@@ -1,11 +1,13 @@
 //! Logging in, in three steps, and what belongs to a session.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::header::{COOKIE, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use kanidm_proto::internal::UserAuthToken;
 use kanidm_proto::v1::{AuthIssueSession, AuthRequest, AuthResponse, AuthState as ProtoState, WhoamiResponse};
 use kanidmd_lib::event::SearchResult;
@@ -17,13 +19,14 @@ use kanidmd_lib::prelude::*;
 
 use super::caller::Caller;
 use super::error::{Answer, Failure};
+use super::login_session::LoginSessions;
 use super::{Routes, Shared};
 
 const SESSION_COOKIE: &str = "auth-session-id";
 const SESSION_HEADER: &str = "x-kanidm-auth-session-id";
 
 /// The routes.
-pub fn routes() -> Routes {
+pub fn routes(sessions: Arc<LoginSessions>) -> Routes {
     Router::new()
         .route("/v1/auth", post(step))
         .route("/v1/reauth", post(reauth))
@@ -31,15 +34,17 @@ pub fn routes() -> Routes {
         .route("/v1/logout", get(logout))
         .route("/v1/self", get(whoami))
         .route("/v1/self/_uat", get(own_token))
+        .layer(Extension(sessions))
 }
 
 async fn step(
     State(running): Shared,
+    Extension(sessions): Extension<Arc<LoginSessions>>,
     caller: Caller,
     headers: HeaderMap,
     Json(request): Json<AuthRequest>,
 ) -> Result<Response, Failure> {
-    let event = AuthEvent::from_message(session_id(&headers), request)?;
+    let event = AuthEvent::from_message(session_id(&sessions, &headers), request)?;
     let now = duration_from_epoch_now();
     let result = {
         let mut transaction = running.engine.idms().auth().await?;
@@ -49,11 +54,12 @@ async fn step(
         transaction.commit()?;
         result?
     };
-    Ok(respond(result))
+    respond(&sessions, result)
 }
 
 async fn reauth(
     State(running): Shared,
+    Extension(sessions): Extension<Arc<LoginSessions>>,
     caller: Caller,
     Json(issue): Json<AuthIssueSession>,
 ) -> Result<Response, Failure> {
@@ -66,11 +72,11 @@ async fn reauth(
         transaction.commit()?;
         result?
     };
-    Ok(respond(result))
+    respond(&sessions, result)
 }
 
 /// The session of a login in progress, from the header or the cookie.
-fn session_id(headers: &HeaderMap) -> Option<Uuid> {
+fn session_id(sessions: &LoginSessions, headers: &HeaderMap) -> Option<Uuid> {
     let header = headers.get(SESSION_HEADER).and_then(|v| v.to_str().ok());
     let cookie = || {
         headers
@@ -82,10 +88,10 @@ fn session_id(headers: &HeaderMap) -> Option<Uuid> {
             .find(|(name, _)| *name == SESSION_COOKIE)
             .map(|(_, value)| value)
     };
-    header.or_else(cookie).and_then(|text| Uuid::parse_str(text).ok())
+    header.or_else(cookie).and_then(|name| sessions.session(name))
 }
 
-fn respond(result: AuthResult) -> Response {
+fn respond(sessions: &LoginSessions, result: AuthResult) -> Result<Response, Failure> {
     let sessionid = result.sessionid;
     let (state, in_progress) = match result.state {
         AuthState::Choose(mechs) => (ProtoState::Choose(mechs), true),
@@ -94,16 +100,21 @@ fn respond(result: AuthResult) -> Response {
         AuthState::Success(token, _issue) => (ProtoState::Success(token.to_string()), false),
     };
     let mut response = Json(AuthResponse { sessionid, state }).into_response();
-    let (cookie, lifetime) = if in_progress { (sessionid.to_string(), "") } else { (String::new(), "; Max-Age=0") };
-    let cookie = format!("{SESSION_COOKIE}={cookie}; HttpOnly; SameSite=Strict; Secure; Path=/{lifetime}");
+    let name = if in_progress {
+        sessions.name(sessionid).map_err(|_| Failure::Operation(OperationError::CryptographyError))?
+    } else {
+        String::new()
+    };
+    let lifetime = if in_progress { "" } else { "; Max-Age=0" };
+    let cookie = format!("{SESSION_COOKIE}={name}; HttpOnly; SameSite=Strict; Secure{lifetime}");
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&cookie) {
         headers.insert(SET_COOKIE, value);
     }
-    if in_progress && let Ok(value) = HeaderValue::from_str(&sessionid.to_string()) {
+    if in_progress && let Ok(value) = HeaderValue::from_str(&name) {
         headers.insert(SESSION_HEADER, value);
     }
-    response
+    Ok(response)
 }
 
 async fn valid(State(running): Shared, caller: Caller) -> Answer<()> {

@@ -1,7 +1,8 @@
 //! Which failure becomes which status and body.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use kanidm_proto::internal::OperationError;
 use serde_json::json;
@@ -15,6 +16,8 @@ pub enum Failure {
     Conflict(Vec<String>),
     /// The request cannot be understood.
     BadRequest(String),
+    /// The body is JSON of the wrong shape.
+    Unprocessable(String),
     /// The real server can do it, this one cannot.
     NotImplemented(&'static str),
 }
@@ -31,10 +34,14 @@ impl From<OperationError> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         match self {
-            Self::Operation(error) => (status(&error), Json(error)).into_response(),
+            Self::Operation(error) => operation(&error),
             Self::Conflict(attributes) => {
-                let body = json!({"error": "attributeuniqueness", "conflicting_attributes": attributes});
+                let body = json!({"error": "Attribute uniqueness error", "conflicting_attributes": attributes});
                 (StatusCode::CONFLICT, Json(body)).into_response()
+            }
+            Self::Unprocessable(reason) => {
+                let reason = format!("Failed to deserialize the JSON body into the target type: {reason}");
+                (StatusCode::UNPROCESSABLE_ENTITY, reason).into_response()
             }
             Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, reason).into_response(),
             Self::NotImplemented(what) => {
@@ -43,6 +50,17 @@ impl IntoResponse for Failure {
             }
         }
     }
+}
+
+/// The body is JSON, and yet its type says plain text: the real server's way.
+fn operation(error: &OperationError) -> Response {
+    let body = serde_json::to_string(error).unwrap_or_default();
+    let status = status(error);
+    let mut response = (status, [(CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
 }
 
 fn status(error: &OperationError) -> StatusCode {
@@ -55,6 +73,7 @@ fn status(error: &OperationError) -> StatusCode {
         OperationError::PasswordQuality(_)
         | OperationError::EmptyRequest
         | OperationError::SchemaViolation(_)
+        | OperationError::VL0001ValueSshPublicKeyString
         | OperationError::InvalidAttribute(_)
         | OperationError::InvalidAttributeName(_) => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,

@@ -8,6 +8,7 @@ mod conflict;
 mod count;
 mod error;
 mod image;
+mod login_session;
 mod scim;
 mod v1;
 
@@ -20,10 +21,12 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use openssl::error::ErrorStack;
 use uuid::Uuid;
 
 use crate::server::Running;
 use count::Counts;
+use login_session::LoginSessions;
 
 /// The longest a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
@@ -33,21 +36,26 @@ type Shared = State<Arc<Running>>;
 type Routes = Router<Arc<Running>>;
 
 /// All routes of a running server.
-pub fn router(running: Arc<Running>) -> Router {
+///
+/// # Errors
+/// When there is no randomness for the key of logins in progress.
+pub fn router(running: Arc<Running>) -> Result<Router, ErrorStack> {
+    let sessions = Arc::new(LoginSessions::new()?);
     let counts = Arc::new(Counts::default());
     let reader = Arc::clone(&counts);
-    Router::new()
+    Ok(Router::new()
         .route("/status", get(|| async { Json(true) }))
-        .merge(auth::routes())
+        .merge(auth::routes(sessions))
         .merge(v1::routes())
         .merge(scim::routes())
         .merge(image::routes(running.config.role))
         .route_layer(middleware::from_fn_with_state(counts, count::count))
         // Not counted, so that looking changes nothing.
         .route("/dev/requests", get(move || async move { Json(reader.snapshot()) }))
+        .fallback(|| async { (StatusCode::NOT_FOUND, "Route not found") })
         .layer(middleware::from_fn(headers))
         .layer(middleware::from_fn(limit_time))
-        .with_state(running)
+        .with_state(running))
 }
 
 /// The headers of every answer; `/status` does not tell the version.

@@ -71,6 +71,18 @@ fn what_cannot_be_done_is_answered_by_a_bare_error() {
 }
 
 #[test]
+fn something_that_is_no_request_is_met_with_silence_for_ever() {
+    let server = Site::new().start();
+    let mut stream = connect(&server);
+    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    stream.write_all(b"\"ShowRuv\"").unwrap();
+    stream.write_all(b"\"DomainShow\"").unwrap();
+    let silence = stream.read(&mut [0; 64]).unwrap_err();
+    assert_eq!(silence.kind(), std::io::ErrorKind::WouldBlock, "neither an answer nor an end");
+    ask(&mut connect(&server), &json!("DomainShow"));
+}
+
+#[test]
 fn the_replication_certificate_survives_a_restart() {
     let site = Site::new();
     site.configure("[replication]\norigin = \"repl://idm-0.example.com:8444\"\nbindaddress = \"127.0.0.1:8444\"");
@@ -78,7 +90,7 @@ fn the_replication_certificate_survives_a_restart() {
     let show = json!("ShowReplicationCertificate");
     let first = ask(&mut connect(&server), &show);
     let text = first["ShowReplicationCertificate"]["cert"].as_str().unwrap().to_owned();
-    assert!(text.starts_with("MII") && !text.contains(['+', '/']), "{text}");
+    assert!(text.starts_with("MII") && !text.contains(['+', '/', '=']), "{text}");
     let about = ask(&mut connect(&server), &json!("ShowReplicationCertificateMetadata"));
     let about = &about["ShowReplicationCertificateMetadata"];
     assert!(about["subject"].as_str().unwrap().starts_with("O=Kanidm Replication,CN="), "{about}");
@@ -90,17 +102,19 @@ fn the_replication_certificate_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn the_socket_belongs_to_the_server_and_goes_with_it() {
+async fn a_clean_stop_leaves_the_socket_and_the_write_ahead_log_behind() {
     let server = Site::new().start();
     // An idle connection that the client keeps open must not delay the stop.
     let client = server.client.clone();
     client.get(server.url("/status")).send().await.unwrap();
     let socket = server.site.path("kanidmd.sock");
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o750);
-    let (code, took, _site) = server.stop();
+    let (code, took, site) = server.stop();
     assert_eq!(code, Some(0));
     assert!(took < Duration::from_secs(1), "a clean stop took {took:?}");
-    assert!(!socket.exists());
+    assert_eq!(UnixStream::connect(&socket).unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
+    assert!(std::fs::metadata(site.path("kanidm.db-wal")).unwrap().len() > 0);
+    site.start();
 }
 
 #[test]
@@ -165,20 +179,19 @@ fn commands_for_people_exit_0_without_a_server_and_1_when_they_do_not_exist_here
 }
 
 #[tokio::test]
-async fn a_reload_serves_the_new_certificate_and_keeps_the_old_one_when_the_new_is_broken() {
+async fn a_reload_serves_the_new_certificate_and_says_ok_even_when_it_cannot() {
     let server = Site::new().start();
     let (answer, _) = server.site.scripting(&["reload"]);
     assert_eq!(answer, json!({"status": "ok"}));
 
     std::fs::write(server.site.path("key.pem"), "not a key").unwrap();
-    let (answer, code) = server.site.scripting(&["reload"]);
-    assert_eq!((&answer["status"], code), (&json!("error"), 0));
+    assert_eq!(server.site.scripting(&["reload"]), (json!({"status": "ok"}), 0));
     // A new client makes a new connection, and so a new handshake.
     assert_eq!(server.site.scripting(&["healthcheck"]).1, 0);
 
     Authority::new().issue(server.site.folder.path(), "idm.example.com");
     server.signal(Signal::HUP);
-    assert!(eventually(|| server.log().matches("read again").count() == 2), "{}", server.log());
+    assert!(eventually(|| server.log().matches("have been read again").count() == 2), "{}", server.log());
     let fresh = reqwest::Client::builder()
         .tls_certs_only([reqwest::Certificate::from_pem(server.site.authority.pem.as_bytes()).unwrap()])
         .resolve("idm.example.com", ([127, 0, 0, 1], server.site.port).into())

@@ -40,6 +40,17 @@ async fn a_login_works_by_cookie_as_well_as_by_header() {
 }
 
 #[tokio::test]
+async fn the_bare_session_id_of_the_body_does_not_continue_a_login() {
+    let server = Site::new().start();
+    let init = json!({"step": {"init2": {"username": "admin", "issue": "token", "privileged": true}}});
+    let begun = server.must(Method::POST, "/v1/auth", "", init).await;
+    let request = server.client.post(server.url("/v1/auth")).json(&json!({"step": {"begin": "password"}}));
+    let id = begun["sessionid"].as_str().unwrap();
+    let response = request.header("x-kanidm-auth-session-id", id).send().await.unwrap();
+    assert!(!response.status().is_success());
+}
+
+#[tokio::test]
 async fn a_wrong_password_locks_the_account_for_a_moment_even_for_the_right_one() {
     let server = Site::new().start();
     let password = server.recover("admin");
@@ -158,7 +169,10 @@ async fn posix_and_ssh_keys_of_a_person() {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZ8jGS5ZbZ8Z0n8W6b7cVKKjCcx7bmcyP3TxM2E2Yk1 ada@laptop";
     server.must(Method::POST, "/v1/person/ada/_ssh_pubkeys", &session, json!(["laptop", key])).await;
     let keys = server.must(Method::GET, "/v1/person/ada/_ssh_pubkeys", &session, Value::Null).await;
-    assert_eq!(keys.as_array().unwrap().len(), 1);
+    assert_eq!(keys, json!([key]));
+    assert_eq!(server.must(Method::GET, "/v1/person/ada/_ssh_pubkeys/laptop", &session, Value::Null).await, json!(key));
+    let (status, _) = server.post("/v1/person/ada/_ssh_pubkeys", &session, json!(["desk", "rubbish"])).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
     server.must(Method::DELETE, "/v1/person/ada/_ssh_pubkeys/laptop", &session, Value::Null).await;
     assert_eq!(server.must(Method::GET, "/v1/person/ada/_ssh_pubkeys", &session, Value::Null).await, json!([]));
 }

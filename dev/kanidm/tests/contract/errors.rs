@@ -25,6 +25,7 @@ async fn failures_have_the_documented_statuses_and_bodies() {
         (Method::GET, "/v1/person", "", Value::Null, 401, json!("notauthenticated")),
         (Method::GET, "/v1/person", "garbage", Value::Null, 401, json!("notauthenticated")),
         (Method::GET, "/v1/person/nobody", &token, Value::Null, 200, Value::Null),
+        (Method::GET, "/v1/nowhere", &token, Value::Null, 404, json!("Route not found")),
         (Method::GET, "/v1/group/nobody/_attr/member", &token, Value::Null, 200, Value::Null),
         (Method::PATCH, "/v1/person/nobody", &token, patch("displayname", "x"), 404, json!("nomatchingentries")),
         (Method::DELETE, "/v1/person/nobody", &token, Value::Null, 404, json!("nomatchingentries")),
@@ -113,6 +114,28 @@ async fn a_deleted_uuid_stays_taken_until_it_is_purged() {
     let (status, answer) = server.post("/v1/group", &token, group("crew")).await;
     assert_eq!(status.as_u16(), 500);
     assert_eq!(answer, json!({"plugin": {"base": "Uuid duplicate found in database"}}));
+}
+
+#[tokio::test]
+async fn removing_no_values_at_all_removes_every_value() {
+    let server = Site::new().start();
+    let token = server.session("idm_admin").await;
+    server.must(Method::POST, "/v1/person", &token, entry(&[("name", "ada"), ("displayname", "Ada")])).await;
+    server.must(Method::POST, "/v1/group", &token, entry(&[("name", "crew"), ("member", "ada")])).await;
+    let path = "/v1/group/crew/_attr/member";
+    server.must(Method::DELETE, path, &token, json!(["idm_admin"])).await;
+    assert_eq!(server.must(Method::GET, path, &token, Value::Null).await, json!(["ada@idm.example.com"]));
+    server.must(Method::DELETE, path, &token, json!([])).await;
+    assert_eq!(server.must(Method::GET, path, &token, Value::Null).await, Value::Null);
+}
+
+#[tokio::test]
+async fn errors_are_json_that_calls_itself_plain_text() {
+    let server = Site::new().start();
+    let response = server.client.get(server.url("/v1/person")).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(response.headers()["www-authenticate"], "Bearer");
+    assert_eq!(response.text().await.unwrap(), "\"notauthenticated\"");
 }
 
 #[tokio::test]

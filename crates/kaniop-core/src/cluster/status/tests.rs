@@ -22,7 +22,7 @@ kind: Kanidm
 metadata: {name: idm, namespace: default, generation: 3}
 spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
 ";
-    let tls = Usable { hash: "h".to_owned(), leaf: vec![], authority: None, not_after: at(9), problem: None };
+    let tls = Usable { hash: "h".to_owned(), chain: vec![], authority: None, not_after: at(9), problem: None };
     let mut scene = Scene {
         kanidm: serde_norway::from_str(yaml).unwrap(),
         refusals: vec![],

@@ -22,13 +22,16 @@ const CLASSES: [EntryClass; 16] = [
     EntryClass::SyncAccount,
 ];
 
-/// The class of that name.
+/// The classes of a new entry.
 ///
 /// # Errors
-/// `InvalidClass`, for names that are unknown or cannot be created.
-pub fn parse(name: &str) -> Result<EntryClass, OperationError> {
-    CLASSES
-        .into_iter()
-        .find(|class| class.as_ref() == name)
-        .ok_or_else(|| OperationError::SchemaViolation(SchemaError::InvalidClass(vec![name.to_owned()])))
+/// `AccessDenied` for no class at all and for names that are unknown or that nobody may create: the real server
+/// does not tell these apart.
+pub fn parse(names: &[String]) -> Result<Vec<EntryClass>, OperationError> {
+    let classes: Option<Vec<EntryClass>> = names.iter().map(|name| find(name)).collect();
+    classes.filter(|classes| !classes.is_empty()).ok_or(OperationError::AccessDenied)
+}
+
+fn find(name: &str) -> Option<EntryClass> {
+    CLASSES.into_iter().find(|class| class.as_ref() == name)
 }

@@ -1,13 +1,13 @@
 //! The SCIM routes.
 
 mod class;
-mod filter;
 mod list;
+mod query;
 mod write;
 
 use std::sync::Arc;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::routing::get;
 use axum::{Json, Router};
 use kanidm_proto::scim_v1::ScimEntryGetQuery;
@@ -15,9 +15,10 @@ use kanidm_proto::scim_v1::server::ScimEntryKanidm;
 use kanidmd_lib::prelude::*;
 
 use super::caller::Caller;
-use super::error::{Answer, Failure};
+use super::error::Answer;
 use super::{Routes, Shared};
 use crate::server::Running;
+use query::EntryQuery;
 
 /// The routes. Persons have no list of their own, as in the real server.
 pub fn routes() -> Routes {
@@ -27,40 +28,31 @@ pub fn routes() -> Routes {
         .route("/scim/v1/Person/{id}", get(person))
 }
 
-/// The query string as SCIM reads it; the engine's parser must not see what would overflow its stack.
-fn parse_query(raw: Option<String>) -> Result<ScimEntryGetQuery, Failure> {
-    let raw = raw.unwrap_or_default();
-    filter::refuse_deep_nesting(&raw)?;
-    serde_urlencoded::from_str(&raw)
-        .map_err(|e| Failure::BadRequest(format!("Failed to deserialize query string: {e}")))
-}
-
 async fn entry(
     State(running): Shared,
     caller: Caller,
     Path(id): Path<String>,
-    RawQuery(raw): RawQuery,
+    EntryQuery(query): EntryQuery,
 ) -> Answer<ScimEntryKanidm> {
-    one(running, caller, id, raw, EntryClass::Object).await
+    one(running, caller, id, query, EntryClass::Object).await
 }
 
 async fn person(
     State(running): Shared,
     caller: Caller,
     Path(id): Path<String>,
-    RawQuery(raw): RawQuery,
+    EntryQuery(query): EntryQuery,
 ) -> Answer<ScimEntryKanidm> {
-    one(running, caller, id, raw, EntryClass::Person).await
+    one(running, caller, id, query, EntryClass::Person).await
 }
 
 async fn one(
     running: Arc<Running>,
     caller: Caller,
     id: String,
-    raw: Option<String>,
+    query: ScimEntryGetQuery,
     class: EntryClass,
 ) -> Answer<ScimEntryKanidm> {
-    let query = parse_query(raw)?;
     let found: Result<_, OperationError> = running
         .engine
         .read(|r, now| {

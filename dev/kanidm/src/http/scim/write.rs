@@ -1,7 +1,7 @@
 //! Creating, changing and deleting entries by SCIM, each in one transaction.
 //!
-//! The engine of 1.7 takes one URL only; lists of URLs are lifted out and applied beside the rest, in the same
-//! transaction.
+//! Two things that the engine of 1.7 cannot read are put into its own form first: references given as plain names,
+//! and lists of URLs, which are lifted out and applied beside the rest in the same transaction.
 
 use std::collections::BTreeMap;
 
@@ -26,12 +26,13 @@ type Fields = Map<String, Body>;
 /// `POST /scim/v1/Entry`.
 pub async fn create(State(running): Shared, caller: Caller, Json(mut fields): Json<Fields>) -> Answer<ScimEntryKanidm> {
     let candidates = conflict::of_scim(&fields);
-    let classes = classes(fields.remove("class"))?;
+    let classes = fields.remove("class").map_or(Ok(Vec::new()), |names| read::<Vec<String>>("class", names))?;
     running
         .engine
         .write(|w, now| {
             let ident = caller.identity(w, now)?;
-            let urls = lift_urls(&mut fields, w)?;
+            let classes = class::parse(&classes)?;
+            let urls = prepare(&mut fields, w)?;
             let attrs = fields.into_iter().map(|(name, value)| (Attribute::from(name.as_str()), value)).collect();
             let post = ScimEntryPostGeneric { attrs };
             let writer = &mut w.qs_write;
@@ -53,17 +54,18 @@ pub async fn create(State(running): Shared, caller: Caller, Json(mut fields): Js
 /// `PUT /scim/v1/Entry`: sets the attributes that are named, purges those that are null, leaves the rest.
 pub async fn put(State(running): Shared, caller: Caller, Json(mut fields): Json<Fields>) -> Answer<ScimEntryKanidm> {
     let candidates = conflict::of_scim(&fields);
-    let target = fields
-        .remove("id")
-        .as_ref()
-        .and_then(Body::as_str)
-        .and_then(|text| Uuid::parse_str(text).ok())
-        .ok_or_else(|| Failure::BadRequest("the body needs the id of an entry, a UUID".to_owned()))?;
+    let target = match fields.remove("id") {
+        Some(id) => read::<Uuid>("id", id)?,
+        None => return Err(Failure::Unprocessable("missing field `id`".to_owned())),
+    };
     running
         .engine
         .write(|w, now| {
             let ident = caller.identity(w, now)?;
-            let urls = lift_urls(&mut fields, w)?;
+            if fields.is_empty() {
+                return Err(Failure::Operation(OperationError::AccessDenied));
+            }
+            let urls = prepare(&mut fields, w)?;
             let attrs: BTreeMap<_, _> = fields
                 .into_iter()
                 .map(|(name, value)| (Attribute::from(name.as_str()), Some(value).filter(|v| !v.is_null())))
@@ -100,13 +102,32 @@ pub async fn delete(State(running): Shared, caller: Caller, Path(id): Path<Strin
     Ok(Json(done?))
 }
 
-fn classes(given: Option<Body>) -> Result<Vec<EntryClass>, Failure> {
-    let names: Vec<String> = given
-        .map(serde_json::from_value)
-        .transpose()
-        .map_err(|e| Failure::BadRequest(format!("class must be a list of names: {e}")))?
-        .ok_or(Failure::Operation(OperationError::SchemaViolation(SchemaError::NoClassFound)))?;
-    Ok(names.iter().map(|name| class::parse(name)).collect::<Result<_, _>>()?)
+fn read<T: serde::de::DeserializeOwned>(name: &str, value: Body) -> Result<T, Failure> {
+    serde_json::from_value(value).map_err(|e| Failure::Unprocessable(format!("{name}: {e}")))
+}
+
+/// Puts what the engine cannot read into its own form, and takes out what has none.
+fn prepare(fields: &mut Fields, w: &mut IdmServerProxyWriteTransaction<'_>) -> Result<Urls, Failure> {
+    let schema = w.qs_write.get_schema().get_attributes();
+    for (name, value) in fields.iter_mut() {
+        let syntax = schema.get(&Attribute::from(name.as_str())).map(|attribute| attribute.syntax);
+        if syntax == Some(SyntaxType::ReferenceUuid) {
+            refer(value);
+        }
+    }
+    lift_urls(fields, w)
+}
+
+/// A plain name or UUID becomes an object that says which it is.
+fn refer(value: &mut Body) {
+    match value {
+        Body::Array(values) => values.iter_mut().for_each(refer),
+        Body::String(text) => {
+            let key = if Uuid::parse_str(text).is_ok() { "uuid" } else { "value" };
+            *value = Body::Object([(key.to_owned(), Body::String(text.clone()))].into_iter().collect());
+        }
+        _ => {}
+    }
 }
 
 type Urls = Vec<(Attribute, Vec<String>)>;

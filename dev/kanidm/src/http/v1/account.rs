@@ -1,7 +1,6 @@
-//! What persons and service accounts (and, for POSIX, groups) have beyond attributes: SSH keys, POSIX, sessions,
-//! RADIUS and reset tokens.
+//! What persons and service accounts (and, for POSIX, groups) have beyond attributes: POSIX, sessions, RADIUS and
+//! reset tokens.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -23,13 +22,12 @@ use super::operation;
 use crate::http::caller::Caller;
 use crate::http::error::{Answer, Failure};
 use crate::http::{Routes, Shared};
-use crate::server::Running;
 
 /// The routes.
 pub fn routes() -> Routes {
     Router::new()
-        .merge(ssh_and_posix("/v1/person/{id}", Kind::Person))
-        .merge(ssh_and_posix("/v1/service_account/{id}", Kind::ServiceAccount))
+        .merge(posix("/v1/person/{id}", Kind::Person))
+        .merge(posix("/v1/service_account/{id}", Kind::ServiceAccount))
         .route("/v1/group/{id}/_unix", post(posix_group))
         .route("/v1/group/{id}/_unix/_token", get(group_token))
         .route("/v1/account/{id}/_unix/_token", get(user_token))
@@ -44,33 +42,14 @@ pub fn routes() -> Routes {
         .route("/v1/account/{id}/_user_auth_token/{token}", delete_route(end_session))
 }
 
-fn ssh_and_posix(base: &str, kind: Kind) -> Routes {
-    Router::new()
-        .route(
-            &format!("{base}/_ssh_pubkeys"),
-            get(move |State(s): Shared, c: Caller, Path(id): Path<String>| async move {
-                ssh_keys(&s, &c, kind.one(&id)).await
-            })
-            .post(move |State(s): Shared, c: Caller, Path(id): Path<String>, Json((tag, key)): Json<(String, String)>| async move {
-                let value = Value::new_sshkey_str(&tag, &key)?;
-                let add = Modify::Present(Attribute::SshPublicKey, value);
-                operation::change(&s, &c, kind.one(&id), vec![add]).await
-            }),
-        )
-        .route(
-            &format!("{base}/_ssh_pubkeys/{{tag}}"),
-            delete_route(move |State(s): Shared, c: Caller, Path((id, tag)): Path<(String, String)>| async move {
-                let remove = Modify::Removed(Attribute::SshPublicKey, PartialValue::new_sshkey_tag(tag));
-                operation::change(&s, &c, kind.one(&id), vec![remove]).await
-            }),
-        )
-        .route(
-            &format!("{base}/_unix"),
-            post(move |State(s): Shared, c: Caller, Path(id): Path<String>, Json(p): Json<Posix>| async move {
-                let mods = p.mods(EntryClass::PosixAccount);
-                operation::change(&s, &c, kind.one(&id), mods).await
-            }),
-        )
+fn posix(base: &str, kind: Kind) -> Routes {
+    Router::new().route(
+        &format!("{base}/_unix"),
+        post(move |State(s): Shared, c: Caller, Path(id): Path<String>, Json(p): Json<Posix>| async move {
+            let mods = p.mods(EntryClass::PosixAccount);
+            operation::change(&s, &c, kind.one(&id), mods).await
+        }),
+    )
 }
 
 /// The body of POSIX extension; an absent or null number is assigned by the engine.
@@ -103,11 +82,6 @@ async fn posix_group(
 ) -> Answer<()> {
     let posix = Posix { shell: None, ..body };
     operation::change(&running, &caller, Kind::Group.one(&id), posix.mods(EntryClass::PosixGroup)).await
-}
-
-async fn ssh_keys(running: &Arc<Running>, caller: &Caller, target: Filter<FilterInvalid>) -> Answer<Vec<String>> {
-    let entry = operation::fetch(running, caller, target).await?;
-    Ok(Json(entry.and_then(|mut e| e.attrs.remove("ssh_publickey")).unwrap_or_default()))
 }
 
 async fn group_token(State(running): Shared, caller: Caller, Path(id): Path<String>) -> Answer<UnixGroupToken> {

@@ -9,7 +9,6 @@ use kanidmd_lib::idm::credupdatesession::{
     CredentialUpdateIntentTokenExchange, CredentialUpdateSessionToken, InitCredentialUpdateEvent,
 };
 use kanidmd_lib::prelude::*;
-use serde::Deserialize;
 use std::str::FromStr;
 
 use crate::http::caller::Caller;
@@ -25,14 +24,6 @@ pub fn routes() -> Routes {
         .route("/v1/credential/_update", post(update))
         .route("/v1/credential/_commit", post(commit))
         .route("/v1/credential/_cancel", post(cancel))
-}
-
-/// A reset token, bare or in an object.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum IntentToken {
-    Bare(String),
-    Object { token: String },
 }
 
 fn session(token: &CUSessionToken) -> Result<CredentialUpdateSessionToken, OperationError> {
@@ -54,8 +45,7 @@ async fn begin(State(running): Shared, caller: Caller, Path(id): Path<String>) -
     Ok(Json((CUSessionToken { token: token.token_enc.to_string() }, status.into())))
 }
 
-async fn exchange(State(running): Shared, Json(token): Json<IntentToken>) -> Answer<(CUSessionToken, CUStatus)> {
-    let (IntentToken::Bare(intent_id) | IntentToken::Object { token: intent_id }) = token;
+async fn exchange(State(running): Shared, Json(intent_id): Json<String>) -> Answer<(CUSessionToken, CUStatus)> {
     let begun: Result<_, OperationError> = running
         .engine
         .write(|w, now| w.exchange_intent_credential_update(CredentialUpdateIntentTokenExchange { intent_id }, now))

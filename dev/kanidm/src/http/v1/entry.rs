@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::routing::{get, post, put};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use kanidm_proto::v1::Entry as ProtoEntry;
 use kanidmd_lib::prelude::*;
@@ -29,7 +29,11 @@ pub fn collection(base: &str, kind: Kind) -> Routes {
         .merge(attributes(&format!("{base}/{{id}}"), kind))
         .route(
             &format!("{base}/{{id}}/_attr/{{attr}}"),
-            put(move |State(s): Shared, c: Caller, Path((id, attr)): Path<(String, String)>, Json(v): Json<Values>| async move {
+            get(move |State(s): Shared, c: Caller, Path((id, attr)): Path<(String, String)>| async move {
+                attribute(&s, &c, kind.one(&id), &attr).await
+            })
+            .put(
+ move |State(s): Shared, c: Caller, Path((id, attr)): Path<(String, String)>, Json(v): Json<Values>| async move {
                 replace(&s, &c, kind.one(&id), attr, v).await
             }),
         )
@@ -51,16 +55,15 @@ pub fn one(base: &str, kind: Kind) -> Routes {
     )
 }
 
-/// Get, append and purge of one attribute; to replace one is left to the kinds that allow it.
+/// Append and purge of one attribute; to read or replace one is left to the kinds that allow it.
 pub fn attributes(base: &str, kind: Kind) -> Routes {
     Router::new().route(
         &format!("{base}/_attr/{{attr}}"),
-        get(move |State(s): Shared, c: Caller, Path((id, attr)): Path<(String, String)>| async move {
-            attribute(&s, &c, kind.one(&id), &attr).await
-        })
-        .post(move |State(s): Shared, c: Caller, Path((id, attr)): Path<(String, String)>, Json(v): Json<Values>| async move {
-            append(&s, &c, kind.one(&id), &attr, v).await
-        })
+        post(
+            move |State(s): Shared, c: Caller, Path((id, attr)): Path<(String, String)>, Json(v): Json<Values>| async move {
+                append(&s, &c, kind.one(&id), &attr, v).await
+            },
+        )
         .delete(move |State(s): Shared, c: Caller, Path((id, attr)): Path<(String, String)>, body: Bytes| async move {
             remove(&s, &c, kind.one(&id), &attr, &body).await
         }),

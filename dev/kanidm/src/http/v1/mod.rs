@@ -10,6 +10,7 @@ mod raw;
 mod recycle_bin;
 mod service_account;
 mod sign;
+mod ssh;
 
 use axum::Router;
 
@@ -25,6 +26,7 @@ pub fn routes() -> Routes {
         .merge(entry::fixed("/v1/domain", Kind::Domain))
         .merge(entry::fixed("/v1/system", Kind::System))
         .merge(account::routes())
+        .merge(ssh::routes())
         .merge(service_account::routes())
         .merge(oauth2::routes())
         .merge(credential::routes())

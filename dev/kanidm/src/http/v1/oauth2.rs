@@ -1,4 +1,4 @@
-//! OAuth2 clients: creation, maps, secrets and pictures. Their attributes cannot be replaced by PUT.
+//! OAuth2 clients: creation, maps, secrets and pictures. Their attributes can only be appended to and purged.
 
 use std::collections::BTreeSet;
 
@@ -147,7 +147,7 @@ async fn set_join(
     operation::change(&running, &caller, Kind::OAuth2.one(&id), vec![set]).await
 }
 
-/// The secret in clear, for those who may read it; a public client has none.
+/// The secret in clear, for those who may read it; a public client has none, nor a missing one.
 async fn secret(State(running): Shared, caller: Caller, Path(id): Path<String>) -> Answer<Option<String>> {
     let filter = Kind::OAuth2.one(&id);
     let secret: Result<_, OperationError> = running
@@ -156,8 +156,8 @@ async fn secret(State(running): Shared, caller: Caller, Path(id): Path<String>) 
             let ident = caller.identity(r, now)?;
             let event = SearchEvent::from_internal_message(ident, &filter, None, &mut r.qs_read)?;
             let entries = r.qs_read.search_ext(&event)?;
-            let entry = entries.first().ok_or(OperationError::NoMatchingEntries)?;
-            Ok(entry.get_ava_single_secret(Attribute::OAuth2RsBasicSecret).map(str::to_owned))
+            let secret = entries.first().and_then(|e| e.get_ava_single_secret(Attribute::OAuth2RsBasicSecret));
+            Ok(secret.map(str::to_owned))
         })
         .await;
     Ok(Json(secret?))

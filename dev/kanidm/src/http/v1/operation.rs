@@ -172,7 +172,7 @@ pub async fn append(
     modify(running, caller, target, mods, candidates).await
 }
 
-/// Removes the values in the body, or all without a body.
+/// Removes the values in the body, or all of them when it has none.
 pub async fn remove(
     running: &Arc<Running>,
     caller: &Caller,
@@ -180,10 +180,14 @@ pub async fn remove(
     name: &str,
     body: &[u8],
 ) -> Answer<()> {
-    let mods = if body.is_empty() {
+    let values: Values = if body.is_empty() {
+        Vec::new()
+    } else {
+        serde_json::from_slice(body).map_err(|e| Failure::Unprocessable(e.to_string()))?
+    };
+    let mods = if values.is_empty() {
         vec![ProtoModify::Purged(name.to_owned())]
     } else {
-        let values: Values = serde_json::from_slice(body).map_err(|e| Failure::BadRequest(e.to_string()))?;
         values.into_iter().map(|value| ProtoModify::Removed(name.to_owned(), value)).collect()
     };
     modify(running, caller, target, mods, Vec::new()).await

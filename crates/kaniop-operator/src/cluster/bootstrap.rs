@@ -1,0 +1,231 @@
+//! The first start of a server, and its repair: which domain it holds, and the passwords of its built-in administrators.
+//!
+//! Passwords are made by the server, through its admin socket, and stored before anything else is done. They are made again only where the
+//! Secret is gone or incomplete, is for another domain, or where the server refuses what it holds.
+
+use std::time::Duration;
+
+use kaniop_api::Kanidm;
+use kaniop_core::cluster::credentials::{ADMIN, Administrators, IDM_ADMIN};
+use kaniop_core::cluster::domain::{Verdict, judge};
+use kaniop_core::cluster::pods::PodSeen;
+use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen};
+use kaniop_core::cluster::tls::Usable;
+use kaniop_core::cluster::{ValidatedCluster, names};
+use kaniop_core::reason::Reason;
+use kaniop_kanidm::node::{NodeReport, RecoveredAccounts};
+use secrecy::ExposeSecret;
+use uuid::Uuid;
+
+use super::observe::{self, Servers, Stored};
+use super::{Clusters, key};
+use crate::apply::{self, Applied, Owner};
+use crate::error::Error;
+use crate::exec;
+
+/// What a pass has in its hands when it turns to the server.
+pub(super) struct Scene<'a> {
+    pub kanidm: &'a Kanidm,
+    pub owner: &'a Owner<'a>,
+    pub cluster: &'a ValidatedCluster,
+    pub servers: &'a Servers,
+    pub tls: &'a TlsSeen,
+}
+
+/// The server that a pass speaks to.
+pub(super) struct Server<'a> {
+    /// Its pod.
+    pub primary: &'a PodSeen,
+    /// The domain that it holds.
+    pub domain: Uuid,
+    /// What it shows to clients.
+    pub tls: &'a Usable,
+}
+
+/// How far a pass got with the server.
+pub(super) struct Progress {
+    /// As the status tells it.
+    pub access: Access,
+    /// The domain that the server holds.
+    pub domain: Option<(Uuid, Verdict)>,
+    /// Whether the administrators' Secret is complete.
+    pub admin_secret: bool,
+    /// When to try again, if sooner than at the next interval.
+    pub again: Option<Duration>,
+}
+
+impl Progress {
+    /// Nothing was tried.
+    pub fn not_tried(admin_secret: bool) -> Self {
+        Self { access: Access::NotTried, domain: None, admin_secret, again: None }
+    }
+}
+
+/// Where a pass has to stop for now.
+pub(super) enum Stop {
+    /// For this reason, and perhaps not until the next interval.
+    Here(Access, Option<Duration>),
+    /// The pass failed.
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Stop {
+    pub fn known(reason: Reason, message: impl Into<String>) -> Self {
+        Self::Here(Access::Failed(Obstacle::known(reason, message)), None)
+    }
+}
+
+impl Clusters {
+    /// Goes as far with the server as it lets us.
+    pub(super) async fn progress(&self, scene: &Scene<'_>) -> Result<Progress, Error> {
+        let name = names::admin_secret(&scene.cluster.name);
+        let stored = observe::stored(&self.ctx, scene.owner, &name).await?;
+        let mut progress = Progress::not_tried(stored.read(Administrators::read).is_some());
+        match self.steps(scene, &stored, &mut progress).await {
+            Ok(()) => progress.access = Access::Answered,
+            Err(Stop::Here(access, again)) => (progress.access, progress.again) = (access, again),
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+        Ok(progress)
+    }
+
+    async fn steps(&self, scene: &Scene<'_>, stored: &Stored, progress: &mut Progress) -> Result<(), Stop> {
+        let primary = scene.servers.pods.iter().find(|pod| pod.name == scene.cluster.primary && pod.started);
+        let Some(primary) = primary else {
+            if scene.cluster.replicas() == 0 {
+                self.ctx.targets.remove(&key(scene.kanidm));
+            }
+            return Err(Stop::Here(Access::NotTried, None));
+        };
+        let domain = self.domain(scene, primary).await?;
+        let live =
+            scene.servers.statefulsets.iter().find(|set| set.metadata.name.as_ref() == Some(&primary.statefulset));
+        let pinned = scene.kanidm.status.as_ref().and_then(|status| status.domain_uuid.as_deref());
+        let verdict = judge(pinned, domain, &scene.cluster.storage.settled(live));
+        progress.domain = Some((domain, verdict));
+        if verdict == Verdict::Mismatch {
+            self.ctx.targets.remove(&key(scene.kanidm));
+            return Err(mismatch(scene, pinned, domain));
+        }
+        let administrators = self.administrators(scene, stored, domain).await?;
+        progress.admin_secret = true;
+        // Without a certificate there is nothing to verify the server by; the status says so.
+        let TlsSeen::Usable(tls) = scene.tls else { return Err(Stop::Here(Access::NotTried, None)) };
+        self.connect(scene, &Server { primary, domain, tls }, &administrators).await
+    }
+
+    /// The domain that the server holds, asked once for each run of the server.
+    async fn domain(&self, scene: &Scene<'_>, primary: &PodSeen) -> Result<Uuid, Stop> {
+        let key = key(scene.kanidm);
+        if let Some((run, domain)) = self.memory(&key).domain
+            && primary.run.as_ref() == Some(&run)
+        {
+            return Ok(domain);
+        }
+        let told = exec::helper::<NodeReport>(&self.ctx, scene.owner.namespace, &primary.name, &["domain"]).await;
+        let report = told.map_err(|error| self.not_told(scene, error))?;
+        if let Some(run) = primary.run.clone() {
+            self.remember(&key, |memory| memory.domain = Some((run, report.domain.uuid)));
+        }
+        Ok(report.domain.uuid)
+    }
+
+    /// The passwords that are stored, or new ones where those cannot be right.
+    async fn administrators(&self, scene: &Scene<'_>, stored: &Stored, domain: Uuid) -> Result<Administrators, Stop> {
+        match stored.read(Administrators::read) {
+            Some(known) if known.domain.is_none_or(|of| of == domain) => Ok(known),
+            _ => {
+                let made = self.reset_passwords(scene, stored, domain).await?;
+                let note = "The passwords of admin and idm_admin were set and stored.";
+                self.tell(scene.kanidm, false, "Bootstrapped", note).await;
+                Ok(made)
+            }
+        }
+    }
+
+    /// Has the server make new passwords, and stores them in one write. Nothing is made that could not be stored.
+    pub(super) async fn reset_passwords(
+        &self,
+        scene: &Scene<'_>,
+        stored: &Stored,
+        domain: Uuid,
+    ) -> Result<Administrators, Stop> {
+        let name = names::admin_secret(&scene.cluster.name);
+        if matches!(stored, Stored::Foreign) {
+            return Err(Stop::known(Reason::NameConflict, taken(&name)));
+        }
+        let arguments = ["recover-accounts", ADMIN, IDM_ADMIN];
+        let pod = &scene.cluster.primary;
+        let told = exec::helper::<RecoveredAccounts>(&self.ctx, scene.owner.namespace, pod, &arguments).await;
+        let recovered = told.map_err(|error| self.not_told(scene, error))?;
+        let password = |account: &str| {
+            let password = recovered.passwords.get(account).map(|password| password.expose_secret().to_owned());
+            password.ok_or_else(|| Error::Bug(format!("the node helper told no password for {account}")))
+        };
+        let made = Administrators {
+            admin: password(ADMIN)?,
+            idm_admin: password(IDM_ADMIN)?,
+            made: Some(self.ctx.clock.now()),
+            domain: Some(domain),
+        };
+        self.store(scene, &made.secret(scene.cluster), &name).await?;
+        Ok(made)
+    }
+
+    /// Writes a Secret with credentials.
+    pub(super) async fn store(
+        &self,
+        scene: &Scene<'_>,
+        secret: &k8s_openapi::api::core::v1::Secret,
+        name: &str,
+    ) -> Result<(), Stop> {
+        match apply::object(&self.ctx, scene.owner, secret).await? {
+            Applied::Written | Applied::Unchanged => Ok(()),
+            Applied::Conflict(_) => Err(Stop::known(Reason::NameConflict, taken(name))),
+            Applied::Refused(why) => Err(Stop::known(Reason::InvalidSpec, why)),
+            Applied::Ending => {
+                Err(Error::Bug(format!("Secret '{name}' is being deleted; what it should hold is made anew then"))
+                    .into())
+            }
+        }
+    }
+
+    /// A pod that does not tell is an outage, and shown as one; everything else ends the pass.
+    fn not_told(&self, scene: &Scene<'_>, error: Error) -> Stop {
+        if !matches!(error, Error::Pod { .. }) {
+            return Stop::Failed(error);
+        }
+        let wait = self.retry.next(key(scene.kanidm));
+        tracing::warn!(%error, wait_s = wait.as_secs_f32(), "the node helper could not be asked; it is tried again");
+        let obstacle = Obstacle::unknown(
+            Reason::ConnectionFailed,
+            format!("The server could not be asked through its pod: {error}."),
+        );
+        Stop::Here(Access::Failed(obstacle), Some(wait))
+    }
+}
+
+fn taken(name: &str) -> String {
+    format!(
+        "Secret '{name}' exists and is not controlled by this Kanidm, so nothing is stored in it and no password is made. Delete or rename it."
+    )
+}
+
+fn mismatch(scene: &Scene<'_>, pinned: Option<&str>, seen: Uuid) -> Stop {
+    let message = format!(
+        "Pod '{}' holds the domain {seen}, but this Kanidm's is {}: its volume was emptied or exchanged. Nothing is done to it. Bring the volume \
+         back, or, if the new domain is meant, remove status.domainUuid: `kubectl patch kanidm {} -n {} --subresource=status --type=merge -p \
+         '{{\"status\":{{\"domainUuid\":null}}}}'`.",
+        scene.cluster.primary,
+        pinned.unwrap_or("unknown"),
+        scene.cluster.name,
+        scene.owner.namespace
+    );
+    Stop::known(Reason::DomainMismatch, message)
+}

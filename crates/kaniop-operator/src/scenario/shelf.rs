@@ -1,0 +1,194 @@
+//! An API server that holds any objects by path and applies as the real one does, as far as field ownership goes: every field that is applied
+//! belongs to who applied it, and whoever edits one otherwise takes it over.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Map, Value as Json, json};
+
+/// What the server holds and what was done to it.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Objects by path.
+    pub(crate) objects: BTreeMap<String, Json>,
+    /// Writes, in order, as `METHOD path`; Events apart.
+    pub(crate) writes: Vec<String>,
+    /// Reasons of the Events, in order.
+    pub(crate) events: Vec<String>,
+    /// Refuse the next write with this status and reason.
+    pub(crate) refuse: Option<(u16, &'static str)>,
+    uids: usize,
+}
+
+/// The server.
+#[derive(Clone, Default)]
+pub(crate) struct Shelf {
+    pub(crate) held: Arc<Mutex<Held>>,
+}
+
+impl Shelf {
+    pub(crate) fn client(&self) -> kube::Client {
+        let server = self.clone();
+        kube::Client::new(tower::service_fn(move |request| server.clone().serve(request)), "default")
+    }
+
+    /// Puts an object there, as somebody else's.
+    pub(crate) fn put(&self, path: &str, mut object: Json) {
+        let mut held = self.held.lock().unwrap();
+        held.uids += 1;
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = json!(format!("uid-{}", held.uids));
+        }
+        held.objects.insert(path.to_owned(), object);
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<Json> {
+        self.held.lock().unwrap().objects.get(path).cloned()
+    }
+
+    /// Somebody else edits a field, which is theirs from then on.
+    pub(crate) fn edit(&self, path: &str, pointer: &str, value: Json) {
+        let mut held = self.held.lock().unwrap();
+        let object = held.objects.get_mut(path).unwrap();
+        *object.pointer_mut(pointer).unwrap() = value;
+        let books = pointer.replace('/', "/f:");
+        let mut path = format!("/metadata/managedFields/0/fieldsV1{books}");
+        // A parent of which nothing is left goes too: an empty one would mean the whole of it.
+        while let Some((parent, field)) = path.rsplit_once('/') {
+            let owned = object.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+            owned.remove(field).unwrap();
+            if !owned.is_empty() {
+                break;
+            }
+            path = parent.to_owned();
+        }
+    }
+
+    pub(crate) fn writes(&self) -> Vec<String> {
+        std::mem::take(&mut self.held.lock().unwrap().writes)
+    }
+
+    async fn serve(self, request: Request<Body>) -> Result<Response<Body>, std::convert::Infallible> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let body: Json = serde_json::from_slice(&body).unwrap_or(Json::Null);
+        let (status, answer) = self.held.lock().unwrap().answer(&parts.method, &parts.uri, &body);
+        let body = Body::from(serde_json::to_vec(&answer).unwrap());
+        Ok(Response::builder().status(status).header("content-type", "application/json").body(body).unwrap())
+    }
+}
+
+impl Held {
+    fn answer(&mut self, method: &Method, uri: &http::Uri, body: &Json) -> (StatusCode, Json) {
+        let path = uri.path();
+        if path.contains("/events") {
+            self.events.push(body["reason"].as_str().unwrap_or_default().to_owned());
+            return (StatusCode::CREATED, body.clone());
+        }
+        if method == Method::GET {
+            return match self.objects.get(path) {
+                Some(object) => (StatusCode::OK, object.clone()),
+                None if path.rsplit('/').next().is_some_and(|last| last.ends_with('s') && !last.contains('-')) => {
+                    (StatusCode::OK, self.list(path, uri.query().unwrap_or_default()))
+                }
+                None => refused(404, "NotFound"),
+            };
+        }
+        self.writes.push(format!("{method} {path}"));
+        if let Some((code, reason)) = self.refuse.take() {
+            return refused(code, reason);
+        }
+        if method == Method::DELETE {
+            let exact = |object: &Json| body["preconditions"]["uid"] == object["metadata"]["uid"];
+            return match self.objects.get(path) {
+                Some(object) if exact(object) => (StatusCode::OK, self.objects.remove(path).unwrap()),
+                Some(_) => refused(409, "Conflict"),
+                None => refused(404, "NotFound"),
+            };
+        }
+        assert_eq!(method, Method::PATCH, "{path}");
+        self.apply(path, body)
+    }
+
+    fn apply(&mut self, path: &str, body: &Json) -> (StatusCode, Json) {
+        if let Some(object) = path.strip_suffix("/status") {
+            let object = self.objects.get_mut(object).unwrap();
+            object["status"] = body["status"].clone();
+            return (StatusCode::OK, object.clone());
+        }
+        self.uids += 1;
+        let uid = json!(format!("uid-{}", self.uids));
+        let old = self.objects.get(path);
+        let uid = old.map_or(uid, |old| old["metadata"]["uid"].clone());
+        if !body["metadata"]["uid"].is_null() && body["metadata"]["uid"] != uid {
+            return refused(409, "Conflict");
+        }
+        let mut object = body.clone();
+        let mut tracked = body.clone();
+        for field in ["apiVersion", "kind"] {
+            tracked.as_object_mut().unwrap().remove(field);
+        }
+        for field in ["name", "namespace", "uid"] {
+            tracked["metadata"].as_object_mut().unwrap().remove(field);
+        }
+        object["metadata"]["uid"] = uid;
+        object["metadata"]["managedFields"] =
+            json!([{"manager": "kaniop", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": books(&tracked)}]);
+        object["status"] = old.map(|old| old["status"].clone()).unwrap_or_default();
+        self.objects.insert(path.to_owned(), object.clone());
+        (StatusCode::OK, object)
+    }
+
+    fn list(&self, path: &str, query: &str) -> Json {
+        let selector = url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "labelSelector");
+        let selector = selector.map(|(_, value)| value.into_owned()).unwrap_or_default();
+        let matches = |object: &Json| {
+            selector.split(',').filter(|term| !term.is_empty()).all(|term| {
+                match (term.strip_prefix('!'), term.split_once('=')) {
+                    (Some(key), _) => object["metadata"]["labels"][key].is_null(),
+                    (None, Some((key, value))) => object["metadata"]["labels"][key] == value,
+                    (None, None) => !object["metadata"]["labels"][term].is_null(),
+                }
+            })
+        };
+        let within =
+            |key: &str| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('/') && !rest[1..].contains('/'));
+        let items: Vec<_> = self
+            .objects
+            .iter()
+            .filter(|(key, object)| within(key) && matches(object))
+            .map(|(_, object)| object)
+            .collect();
+        json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items})
+    }
+}
+
+/// Who owns what after everything in `value` was applied.
+fn books(value: &Json) -> Json {
+    match value {
+        Json::Object(fields) => {
+            fields.iter().map(|(key, value)| (format!("f:{key}"), books(value))).collect::<Map<_, _>>().into()
+        }
+        Json::Array(elements) => {
+            let keyed = elements.iter().map(|element| Some((list_key(element)?, books(element))));
+            keyed.collect::<Option<Map<_, _>>>().unwrap_or_default().into()
+        }
+        _ => json!({}),
+    }
+}
+
+fn list_key(element: &Json) -> Option<String> {
+    let keys: [&[&str]; 5] =
+        [&["uid"], &["port", "protocol"], &["containerPort", "protocol"], &["mountPath"], &["name"]];
+    let found = keys.iter().find(|keys| keys.iter().all(|key| !element[*key].is_null()))?;
+    let key: Map<_, _> = found.iter().map(|key| ((*key).to_owned(), element[*key].clone())).collect();
+    Some(format!("k:{}", Json::Object(key)))
+}
+
+fn refused(code: u16, reason: &str) -> (StatusCode, Json) {
+    let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": reason, "code": code, "message": "no"});
+    (StatusCode::from_u16(code).unwrap(), status)
+}
