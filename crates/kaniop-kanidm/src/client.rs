@@ -1,20 +1,17 @@
 //! The client of one node: reads entries and carries out planned steps, one request each. It retries nothing and keeps nothing between calls
 //! but the connection and the version that the server last named.
 
-use kaniop_core::entry::{Attr, Entry, Step, Value};
+use kaniop_core::entry::{Attr, Collection, Entry, Step};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
 use crate::error::Error;
 use crate::http::{Answer, Call, Endpoint, Http};
 use crate::requests::Operation;
 use crate::{login, scim};
-
-/// What the built-in access rules let the administrators of people change, but not give at creation.
-const NOT_AT_CREATION: [&str; 1] = ["legalname"];
 
 /// Talks to one node as one account. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
@@ -100,8 +97,8 @@ impl Client {
         }
     }
 
-    /// Carries out a step, in one request and one transaction; a creation with attributes that the server takes only afterwards needs a second
-    /// one, and what it leaves after a crash in between is an entry that a change completes. Answers the entry as the server shows it afterwards, `None` after a deletion.
+    /// Carries out a step, in one transaction of the server (an adjustment that adds and removes takes two). Answers the entry as the server shows it
+    /// afterwards, `None` after a deletion.
     /// An entry that is to be deleted and is not there counts as deleted.
     ///
     /// # Errors
@@ -109,21 +106,15 @@ impl Client {
     pub async fn execute(&self, step: &Step, attrs: &[Attr]) -> Result<Option<Entry>, Error> {
         match step {
             Step::Create { collection, uuid, attrs: values } => {
-                let (later, now): (Vec<_>, Vec<_>) =
-                    values.iter().cloned().partition(|(attr, _)| NOT_AT_CREATION.contains(&attr.name));
-                let call = Call::new(Operation::Create, Method::POST, ["scim", "v1", "Entry"]).body(scim::creation(
-                    *collection,
-                    *uuid,
-                    &now,
-                ));
-                let created = decoded(&self.send(call).await?, attrs)?;
-                if later.is_empty() {
-                    return Ok(created);
-                }
-                let later: Vec<_> = later.into_iter().map(|(attr, value)| (attr, Some(value))).collect();
-                self.put(*uuid, &later, attrs).await
+                let body = scim::creation(*collection, *uuid, values);
+                let call = Call::new(Operation::Create, Method::POST, ["scim", "v1", "Entry"]).body(body);
+                decoded(&self.send(call).await?, attrs)
             }
-            Step::Put { uuid, attrs: values } => self.put(*uuid, values, attrs).await,
+            Step::Put { uuid, attrs: values } => {
+                let body = scim::change(*uuid, values);
+                let call = Call::new(Operation::Write, Method::PUT, ["scim", "v1", "Entry"]).body(body);
+                decoded(&self.send(call).await?, attrs)
+            }
             Step::Extend { uuid, collection, class } => {
                 let call = attribute(Method::POST, *collection, *uuid, "class").body(json!([class]));
                 self.send(call).await?;
@@ -145,11 +136,6 @@ impl Client {
                 }
             }
         }
-    }
-
-    async fn put(&self, uuid: Uuid, values: &[(Attr, Option<Value>)], attrs: &[Attr]) -> Result<Option<Entry>, Error> {
-        let call = Call::new(Operation::Write, Method::PUT, ["scim", "v1", "Entry"]).body(scim::change(uuid, values));
-        decoded(&self.send(call).await?, attrs)
     }
 
     pub(crate) async fn send(&self, call: Call) -> Result<Answer, Error> {

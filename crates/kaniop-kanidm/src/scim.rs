@@ -58,6 +58,9 @@ fn encode(value: &Value) -> Json {
     match value {
         Value::Text(text) => json!(text),
         Value::Time(time) => json!(time.to_string()),
+        Value::Int(number) => json!(number),
+        Value::Bool(yes) => json!(yes),
+        Value::SshKeys(keys) => keys.iter().map(|(label, key)| json!({ "label": label, "value": key })).collect(),
         Value::Mails(mails) => {
             mails.iter().enumerate().map(|(nth, mail)| json!({ "primary": nth == 0, "value": mail })).collect()
         }
@@ -246,7 +249,7 @@ mod tests {
         }));
         let seen = entry(&shown, &attrs).unwrap().unwrap();
         let (collection, attrs) = (Collection::Person, Default::default());
-        assert_eq!(seen, Entry { uuid: A, collection, name: "ada".to_owned(), spn: "ada@x".to_owned(), attrs });
+        assert_eq!(seen, Entry { uuid: A, collection, name: "ada".to_owned(), spn: "ada@x".to_owned(), classes: ["account", "object", "person"].map(str::to_owned).into(), attrs });
     }
 
     #[test]

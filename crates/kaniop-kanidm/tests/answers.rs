@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use kaniop_core::entry::{Attr, Collection, Shape, Step, Value};
+use kaniop_core::entry::{Attr, Collection, Step, Value};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::{Class, Client, Endpoint, Error, Operation, Outcome, Requests, Trust};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -178,23 +178,6 @@ async fn trouble_of_the_server_is_worth_another_try_and_keeps_the_operation_id_a
     assert!(error.to_string().contains("HTTP 503, operation op-8"), "{error}");
     assert_eq!(client.server_version().as_deref(), Some("1.10.5"));
     assert_eq!(scenario.counted.count(Operation::Read, Outcome::Refused), 1);
-}
-
-#[tokio::test]
-async fn a_legal_name_follows_the_creation_that_cannot_carry_it() {
-    let entry = r#"{"id":"00000000-0000-0000-0000-00000000000a","class":["person"],"name":"ada","spn":"ada@x"}"#;
-    let scenario = Scenario::answering("200 OK", "", entry);
-    let text = |text: &str| Value::Text(text.to_owned());
-    let attrs = vec![(Attr::NAME, text("ada")), (Attr::new("legalname", Shape::Text), text("Ada Lovelace"))];
-    let step = Step::Create { collection: Collection::Person, uuid: ID, attrs };
-    scenario.client().execute(&step, &[]).await.unwrap().unwrap();
-    let seen = scenario.seen();
-    assert_eq!(seen.len(), 2);
-    assert!(seen[0].starts_with("POST ") && !seen[0].contains("legalname"), "{}", seen[0]);
-    assert!(seen[1].starts_with("PUT ") && seen[1].contains("Ada Lovelace"), "{}", seen[1]);
-    let counts =
-        [Operation::Create, Operation::Write].map(|operation| scenario.counted.count(operation, Outcome::Done));
-    assert_eq!(counts, [1, 1]);
 }
 
 #[tokio::test]

@@ -92,17 +92,24 @@ pub struct Field<S> {
     pub want: fn(&S) -> Wanted,
     /// Class that the entry needs before it may have the attribute.
     pub class: Option<&'static str>,
+    /// Whether the server takes the attribute at the creation already.
+    pub at_creation: bool,
 }
 
 impl<S> Field<S> {
     /// A row.
     pub const fn new(name: &'static str, attr: Attr, want: fn(&S) -> Wanted) -> Self {
-        Self { name, attr, want, class: None }
+        Self { name, attr, want, class: None, at_creation: true }
+    }
+
+    /// The row of an attribute that the server's access rules let us change, but not give at the creation.
+    pub const fn later(name: &'static str, attr: Attr, want: fn(&S) -> Wanted) -> Self {
+        Self { name, attr, want, class: None, at_creation: false }
     }
 
     /// The row of an attribute that only entries of a class may have.
     pub const fn of_class(class: &'static str, name: &'static str, attr: Attr, want: fn(&S) -> Wanted) -> Self {
-        Self { name, attr, want, class: Some(class) }
+        Self { name, attr, want, class: Some(class), at_creation: false }
     }
 }
 
@@ -266,8 +273,7 @@ fn create<K: IdentityKind>(plan: &mut Plan, want: &Desired<'_, K>, wanted: &[Row
     };
     let uuid = want.owner.uuid(generation);
     let mut attrs = vec![(Attr::NAME, Value::Text(want.owner.entry.to_owned()))];
-    // A class of its own cannot be given at the creation.
-    for row in wanted.iter().filter(|row| row.field.class.is_none()) {
+    for row in wanted.iter().filter(|row| row.field.at_creation) {
         if let Some(value) = row.first() {
             plan.changes.push(row.field.name);
             attrs.push((row.field.attr, value));

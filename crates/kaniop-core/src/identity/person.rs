@@ -17,7 +17,7 @@ impl IdentityKind for KanidmPersonAccount {
         Field::new("personAttributes.mail", Attr::new("mail", Shape::Mails), |s| {
             Wanted::mails(s.person_attributes.mail.as_deref())
         }),
-        Field::new("personAttributes.legalname", Attr::new("legalname", Shape::Text), |s| {
+        Field::later("personAttributes.legalname", Attr::new("legalname", Shape::Text), |s| {
             Wanted::text(s.person_attributes.legalname.as_ref())
         }),
         Field::new("personAttributes.accountValidFrom", VALID_FROM, |s| {
@@ -26,7 +26,7 @@ impl IdentityKind for KanidmPersonAccount {
         Field::new("personAttributes.accountExpire", EXPIRE, |s| {
             Wanted::time(s.person_attributes.account_expire.as_ref())
         }),
-        Field::new("sshPublicKeys", Attr::new("ssh_publickey", Shape::SshKeys), |s| {
+        Field::later("sshPublicKeys", Attr::new("ssh_publickey", Shape::SshKeys), |s| {
             s.ssh_public_keys.as_ref().map_or(Wanted::Unmanaged, |keys| {
                 let keys = keys.iter().map(|(label, key)| (label.clone(), key.0.trim().to_owned()));
                 Wanted::Value(Value::SshKeys(keys.collect()))
