@@ -25,10 +25,16 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// The text before the module of tests, if there is one in this file.
+    fn without_tests(&self) -> &str {
+        let starts = self.text.match_indices("\n#[cfg(test)]\nmod ").map(|(at, _)| at);
+        let inline = |at: &usize| self.text[at + 1..].lines().nth(1).is_some_and(|line| line.ends_with('{'));
+        starts.into_iter().find(inline).map_or(self.text.as_str(), |at| &self.text[..at])
+    }
+
     /// What is compiled into the product: no comments, no tests.
     fn code(&self) -> String {
-        let code = self.text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
-        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let lines = self.without_tests().lines().filter(|line| !line.trim_start().starts_with("//"));
         lines
             .map(|line| line.split(" // ").next().unwrap_or_default())
             .fold(String::new(), |all, line| all + line + "\n")
@@ -48,6 +54,7 @@ impl Source {
     /// Whether this is a source file of the product in the folder `crates/NAME/src`.
     fn is_of(&self, name: &str) -> bool {
         self.is_rust()
+            && !self.is_test()
             && self
                 .path
                 .strip_prefix("crates/")
@@ -127,6 +134,10 @@ mod tests {
         let text = "//! async\nfn a() {} // async\n/// async\nfn b() {}\n\n#[cfg(test)]\nmod tests {\n    async fn c() {}\n}\n";
         let code = sample("x.rs", text)[0].code();
         assert!(code.contains("fn a") && code.contains("fn b") && !code.contains("async"), "{code}");
+        let elsewhere =
+            "#![allow(x)]\n#[cfg(test)]\nmod tests;\nfn a() {}\n\n#[cfg(test)]\nmod more {\n    fn b() {}\n}\n";
+        let code = sample("x.rs", elsewhere)[0].code();
+        assert!(code.contains("fn a") && !code.contains("fn b"), "{code}");
     }
 
     #[test]

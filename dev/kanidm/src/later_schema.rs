@@ -1,6 +1,7 @@
-//! What servers after 1.7 have in their schema and this engine lacks, attributes of OAuth2 clients above all.
+//! What servers after 1.7 have in their schema and access controls and this engine lacks.
 //!
-//! They are stored and shown, nothing more: no consent prompt is skipped and no refresh token lives longer by them.
+//! The added attributes of OAuth2 clients are stored and shown, nothing more: no consent prompt is skipped and no
+//! refresh token lives longer by them. The added rights are those that a 1.10 server was seen to grant.
 
 use kanidmd_lib::prelude::*;
 
@@ -10,12 +11,25 @@ const ATTRIBUTES: [(&str, SyntaxType, Uuid); 2] = [
     ("oauth2_refresh_token_expiry", SyntaxType::Uint32, uuid!("4b1d6f6a-5c0e-4f0e-9d5e-6b64657600a2")),
 ];
 
-/// Where an access control names the attributes it covers.
-const ACCESS: [Attribute; 4] = [
-    Attribute::AcpSearchAttr,
-    Attribute::AcpModifyPresentAttr,
-    Attribute::AcpModifyRemovedAttr,
-    Attribute::AcpCreateAttr,
+const CONSENT: &str = ATTRIBUTES[0].0;
+const EXPIRY: &str = ATTRIBUTES[1].0;
+
+/// Entry, attribute of it, and the value to add.
+const ADDITIONS: [(Uuid, Attribute, &str); 12] = [
+    (UUID_SCHEMA_CLASS_OAUTH2_RS, Attribute::May, CONSENT),
+    (UUID_SCHEMA_CLASS_OAUTH2_RS, Attribute::May, EXPIRY),
+    (UUID_IDM_ACP_OAUTH2_MANAGE_V1, Attribute::AcpSearchAttr, CONSENT),
+    (UUID_IDM_ACP_OAUTH2_MANAGE_V1, Attribute::AcpSearchAttr, EXPIRY),
+    (UUID_IDM_ACP_OAUTH2_MANAGE_V1, Attribute::AcpModifyPresentAttr, CONSENT),
+    (UUID_IDM_ACP_OAUTH2_MANAGE_V1, Attribute::AcpModifyPresentAttr, EXPIRY),
+    (UUID_IDM_ACP_OAUTH2_MANAGE_V1, Attribute::AcpModifyRemovedAttr, CONSENT),
+    (UUID_IDM_ACP_OAUTH2_MANAGE_V1, Attribute::AcpModifyRemovedAttr, EXPIRY),
+    // A new client may not be given its consent switch, only an existing one.
+    (UUID_IDM_ACP_OAUTH2_MANAGE_V1, Attribute::AcpCreateAttr, EXPIRY),
+    (UUID_IDM_ACP_SERVICE_ACCOUNT_CREATE_V1, Attribute::AcpCreateAttr, ATTR_MAIL),
+    (UUID_IDM_ACP_SERVICE_ACCOUNT_ENTRY_MANAGER_V1, Attribute::AcpSearchAttr, ATTR_MAIL),
+    // Everybody may read when their own entry was last changed.
+    (UUID_IDM_ACP_SELF_READ, Attribute::AcpSearchAttr, ATTR_LAST_MODIFIED_CID),
 ];
 
 /// Adds what is missing. The start-up migration takes the additions away again, so this runs at every start.
@@ -34,12 +48,9 @@ pub async fn ensure(server: &QueryServer) -> Result<(), OperationError> {
         write.commit()?;
     }
     let mut write = server.write(duration_from_epoch_now()).await?;
-    let names = || ATTRIBUTES.iter().map(|(name, ..)| *name);
-    allow(&mut write, UUID_SCHEMA_CLASS_OAUTH2_RS, &[Attribute::May], names().collect())?;
-    allow(&mut write, UUID_IDM_ACP_OAUTH2_MANAGE_V1, &ACCESS, names().collect())?;
-    // Later servers let everybody read when their own entry was last changed.
-    let stamp = Attribute::LastModifiedCid;
-    allow(&mut write, UUID_IDM_ACP_SELF_READ, &[Attribute::AcpSearchAttr], vec![stamp.as_str()])?;
+    for (target, attribute, value) in ADDITIONS {
+        allow(&mut write, target, attribute, value)?;
+    }
     write.commit()
 }
 
@@ -57,24 +68,18 @@ fn attribute(name: &str, syntax: SyntaxType, uuid: Uuid) -> EntryInitNew {
     entry
 }
 
-/// Adds `values` to each of `attributes` of one entry, unless they are there.
+/// Adds one value to one attribute of one entry, unless it is there.
 fn allow(
     write: &mut QueryServerWriteTransaction<'_>,
     target: Uuid,
-    attributes: &[Attribute],
-    values: Vec<&str>,
+    attribute: Attribute,
+    value: &str,
 ) -> Result<(), OperationError> {
     let entry = write.internal_search_uuid(target)?;
-    let mods: Vec<Modify> = attributes
-        .iter()
-        .flat_map(|attribute| values.iter().map(move |value| (attribute, *value)))
-        .filter(|(attribute, value)| !entry.attribute_equality((*attribute).clone(), &PartialValue::new_iutf8(value)))
-        .map(|(attribute, value)| Modify::Present(attribute.clone(), Value::new_iutf8(value)))
-        .collect();
-    if mods.is_empty() {
+    if entry.attribute_equality(attribute.clone(), &PartialValue::new_iutf8(value)) {
         return Ok(());
     }
-    write.internal_modify_uuid(target, &ModifyList::new_list(mods))
+    write.internal_modify_uuid(target, &ModifyList::new_append(attribute, Value::new_iutf8(value)))
 }
 
 fn filter_all(attribute: Attribute, value: PartialValue) -> Filter<FilterInvalid> {

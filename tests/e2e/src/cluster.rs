@@ -104,24 +104,17 @@ impl Cluster {
 
     /// Waits until the newest generation of an object is Ready.
     pub async fn ready(&self, kind: &str, namespace: &str, name: &str) -> DynamicObject {
-        self.says(kind, namespace, name, "True", None).await.0
+        self.says(kind, namespace, name, "True").await.0
     }
 
-    /// Waits until `Ready` of the newest generation has this status and, if given, this reason; returns the message too.
+    /// Waits until `Ready` of the newest generation has this status, or status and reason (`False TlsSecretMissing`); returns the message too.
     ///
     /// # Panics
     /// When it does not in time.
-    pub async fn says(
-        &self,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-        status: &str,
-        reason: Option<&str>,
-    ) -> (DynamicObject, String) {
+    pub async fn says(&self, kind: &str, namespace: &str, name: &str, ready: &str) -> (DynamicObject, String) {
         let api = self.api(kind, namespace);
-        let what = format!("{kind} {name} Ready={status} {}", reason.unwrap_or_default());
-        eventually(&what, PATIENCE, || async {
+        let (status, reason) = ready.split_once(' ').map_or((ready, None), |(status, reason)| (status, Some(reason)));
+        eventually(&format!("{kind} {name} Ready={ready}"), PATIENCE, || async {
             let object = api.get(name).await.map_err(|error| error.to_string())?;
             match condition(&object, "Ready") {
                 Some((is, why, message))
@@ -156,7 +149,7 @@ impl Cluster {
         };
         let mut events = api.list(&ListParams::default()).await.unwrap().items;
         events.retain(about);
-        events.sort_by(|a, b| a.creation_timestamp().cmp(&b.creation_timestamp()));
+        events.sort_by_key(ResourceExt::creation_timestamp);
         events
     }
 

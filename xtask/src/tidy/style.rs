@@ -26,8 +26,7 @@ pub(super) fn long(sources: &[Source]) -> Vec<String> {
 
 fn longer_than(sources: &[Source], limit: usize) -> Vec<String> {
     let product = sources.iter().filter(|source| source.is_rust() && !source.is_test());
-    let lengths = product
-        .map(|source| (source, source.text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default().lines().count()));
+    let lengths = product.map(|source| (source, source.without_tests().lines().count()));
     lengths
         .filter(|(_, lines)| *lines > limit)
         .map(|(source, lines)| format!("{} has {lines} lines without tests", source.path))

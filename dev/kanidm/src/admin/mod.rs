@@ -2,7 +2,7 @@
 //!
 //! Reachable by root and by the server's own user only, and not before the start-up has finished.
 
+mod answers;
 pub mod client;
-mod handler;
 pub mod protocol;
 pub mod socket;

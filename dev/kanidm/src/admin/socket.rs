@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::handler;
+use super::answers;
 use super::protocol::{Request, Response};
 use crate::server::Running;
 
@@ -63,7 +63,7 @@ async fn talk(mut stream: UnixStream, running: Arc<Running>) {
     loop {
         match take_request(&mut buffer) {
             Ok(Some(request)) => {
-                let answer = handler::answer(&running, request).await;
+                let answer = answers::answer(&running, request).await;
                 if !send(&mut stream, &answer).await {
                     return;
                 }

@@ -22,7 +22,7 @@ pub fn explain(
     own: Option<Uuid>,
 ) -> Failure {
     if !matches!(error, OperationError::Plugin(PluginError::AttrUnique(_))) {
-        return Failure::Operation(error);
+        return Failure::from(error);
     }
     let unique = transaction.get_schema().get_attributes_unique().clone();
     let mut taken: Vec<String> = candidates

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use kanidm_proto::internal::OperationError;
+use kanidm_proto::internal::{OperationError, PluginError};
 use serde_json::json;
 
 /// Why a request failed.
@@ -27,7 +27,13 @@ pub type Answer<T> = Result<Json<T>, Failure>;
 
 impl From<OperationError> for Failure {
     fn from(error: OperationError) -> Self {
-        Self::Operation(error)
+        Self::Operation(match error {
+            // Later servers refuse built-in UUIDs before anything else.
+            OperationError::Plugin(PluginError::Base(text)) if text.contains("protected range") => {
+                OperationError::AccessDenied
+            }
+            other => other,
+        })
     }
 }
 

@@ -176,3 +176,15 @@ async fn posix_and_ssh_keys_of_a_person() {
     server.must(Method::DELETE, "/v1/person/ada/_ssh_pubkeys/laptop", &session, Value::Null).await;
     assert_eq!(server.must(Method::GET, "/v1/person/ada/_ssh_pubkeys", &session, Value::Null).await, json!([]));
 }
+
+#[tokio::test]
+async fn a_service_account_can_be_created_with_a_mail_that_its_manager_reads() {
+    let server = Site::new().start();
+    let session = server.session("idm_admin").await;
+    let body = json!({"attrs": {"name": ["robot"], "displayname": ["Robot"], "entry_managed_by": ["idm_admin"], "mail": ["r@example.com"]}});
+    server.must(Method::POST, "/v1/service_account", &session, body).await;
+    let mail = server.must(Method::GET, "/v1/service_account/robot/_attr/mail", &session, Value::Null).await;
+    assert_eq!(mail, json!(["r@example.com"]));
+    let (_, me) = server.get("/v1/self", &session).await;
+    assert!(me["youare"]["attrs"]["last_modified_cid"].is_array(), "{me}");
+}

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use crate::support::{Site, entry};
 
 const UUID: &str = "5a1b7c3e-0f4d-4f0e-8d5e-6b64657600b1";
+/// Within the range that built-in entries have.
+const BUILT_IN: &str = "00000000-0000-0000-0000-000000000999";
 
 #[tokio::test]
 async fn failures_have_the_documented_statuses_and_bodies() {
@@ -61,6 +63,22 @@ async fn failures_have_the_documented_statuses_and_bodies() {
             entry(&[("name", "other"), ("uuid", UUID)]),
             500,
             json!({"plugin": {"base": "Uuid duplicate found in database"}}),
+        ),
+        (
+            Method::POST,
+            "/v1/group",
+            &token,
+            entry(&[("name", "other"), ("uuid", BUILT_IN)]),
+            403,
+            json!("accessdenied"),
+        ),
+        (
+            Method::POST,
+            "/v1/person",
+            &token,
+            entry(&[("name", "bo"), ("displayname", "Bo"), ("legalname", "B")]),
+            403,
+            json!("accessdenied"),
         ),
         (Method::POST, "/v1/person", &token, person("ada"), 409, conflict.clone()),
         (Method::POST, "/v1/person", &token, person("crew"), 409, conflict.clone()),

@@ -19,7 +19,7 @@ async fn a_quickstart_applied_in_reverse_order_with_a_late_certificate_becomes_r
         cluster.apply(object).await;
     }
 
-    let (_, message) = cluster.says("Kanidm", SHARED, "kanidm", "False", Some("TlsSecretMissing")).await;
+    let (_, message) = cluster.says("Kanidm", SHARED, "kanidm", "False TlsSecretMissing").await;
     assert!(message.contains("kanidm-tls"), "the missing Secret is named: {message}");
     let waiting = cluster.api("KanidmPersonAccount", SHARED).get("ada").await.unwrap();
     assert_ne!(

@@ -103,7 +103,7 @@ async fn a_kanidm_waits_for_its_certificate_and_then_gets_children_that_are_writ
     let space = space(&cluster, "t2-children").await;
     let _operator = Operator::start(&space, "children-only");
     cluster.apply(&minimal("Kanidm", &space, "idm")).await;
-    let (_, message) = cluster.says("Kanidm", &space, "idm", "False", Some("TlsSecretMissing")).await;
+    let (_, message) = cluster.says("Kanidm", &space, "idm", "False TlsSecretMissing").await;
     assert!(message.contains("idm-tls"), "{message}");
 
     let authority = Authority::default();
@@ -122,7 +122,7 @@ async fn a_kanidm_waits_for_its_certificate_and_then_gets_children_that_are_writ
             "{kind} {name}"
         );
     }
-    cluster.says("Kanidm", &space, "idm", "False", Some("PodsNotReady")).await;
+    cluster.says("Kanidm", &space, "idm", "False PodsNotReady").await;
 
     // With nobody to make pods the world stands still: so must the objects. Two looks of the operator are the measurement.
     let before = cluster.versions(&space).await;
@@ -152,7 +152,7 @@ async fn a_child_that_belongs_to_somebody_else_is_left_alone() {
     cluster.apply(&authority.secret(&space, "idm-tls", "idm.example.com", &authority.pem)).await;
     let _operator = Operator::start(&space, "foreign-only");
     cluster.apply(&minimal("Kanidm", &space, "idm")).await;
-    let (_, message) = cluster.says("Kanidm", &space, "idm", "False", Some("NameConflict")).await;
+    let (_, message) = cluster.says("Kanidm", &space, "idm", "False NameConflict").await;
     assert!(message.contains("idm"), "{message}");
     let after = cluster.api("Service", &space).get("idm").await.unwrap();
     assert_eq!(before.resource_version(), after.resource_version());

@@ -21,7 +21,7 @@ async fn refused(cluster: &Cluster, object: &Value, expected: &str) {
     match cluster.try_apply(object).await {
         Ok(_) => panic!("{object} was accepted, but should be refused with {expected:?}"),
         Err(kube::Error::Api(status)) => {
-            assert!(status.message.contains(expected), "{object}\n  expected {expected:?}\n  got {}", status.message)
+            assert!(status.message.contains(expected), "{object}\n  expected {expected:?}\n  got {}", status.message);
         }
         Err(error) => panic!("{error}"),
     }

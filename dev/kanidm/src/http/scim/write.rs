@@ -112,7 +112,8 @@ fn prepare(fields: &mut Fields, w: &mut IdmServerProxyWriteTransaction<'_>) -> R
     for (name, value) in fields.iter_mut() {
         let syntax = schema.get(&Attribute::from(name.as_str())).map(|attribute| attribute.syntax);
         if syntax == Some(SyntaxType::ReferenceUuid) {
-            refer(value);
+            // Only within a list, as in the real server.
+            value.as_array_mut().into_iter().flatten().for_each(refer);
         }
     }
     lift_urls(fields, w)
@@ -120,13 +121,9 @@ fn prepare(fields: &mut Fields, w: &mut IdmServerProxyWriteTransaction<'_>) -> R
 
 /// A plain name or UUID becomes an object that says which it is.
 fn refer(value: &mut Body) {
-    match value {
-        Body::Array(values) => values.iter_mut().for_each(refer),
-        Body::String(text) => {
-            let key = if Uuid::parse_str(text).is_ok() { "uuid" } else { "value" };
-            *value = Body::Object([(key.to_owned(), Body::String(text.clone()))].into_iter().collect());
-        }
-        _ => {}
+    if let Body::String(text) = value {
+        let key = if Uuid::parse_str(text).is_ok() { "uuid" } else { "value" };
+        *value = Body::Object([(key.to_owned(), Body::String(text.clone()))].into_iter().collect());
     }
 }
 
