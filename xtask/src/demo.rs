@@ -44,6 +44,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     interrupt::watch()?;
     let cluster = Cluster::from_env()?;
+    let _ours = install::claim(&cluster)?;
     if options.down {
         return down(&cluster);
     }

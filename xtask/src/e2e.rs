@@ -33,6 +33,16 @@ pub(crate) fn run() -> Result<()> {
     with(&Options { keep: false, words: Vec::new() })
 }
 
+/// Whether [`run`] would find what it needs, before anything is done.
+///
+/// # Errors
+/// In one line when it would not.
+pub(crate) fn can_run() -> Result<()> {
+    let cluster = Cluster::from_env()?;
+    let _ours = install::claim(&cluster)?;
+    if install::answers(&cluster) { must_be_unused(&cluster) } else { Ok(()) }
+}
+
 /// Runs them as asked.
 ///
 /// # Errors
@@ -40,6 +50,7 @@ pub(crate) fn run() -> Result<()> {
 pub(crate) fn with(options: &Options) -> Result<()> {
     interrupt::watch()?;
     let cluster = Cluster::from_env()?;
+    let _ours = install::claim(&cluster)?;
     let suite = phase("test program", || test::executable("e2e"))?;
     let was_up = install::answers(&cluster);
     if was_up && !options.keep {
@@ -52,7 +63,8 @@ pub(crate) fn with(options: &Options) -> Result<()> {
         interactive(&mut tests)
     });
     if result.is_err() {
-        install::explain(&cluster, &["quickstart"], "e2e");
+        let spaces = namespaces(&cluster);
+        install::explain(&cluster, &spaces.iter().map(String::as_str).collect::<Vec<_>>(), "e2e");
     }
     if options.keep {
         note("cluster and operator stay up");
@@ -70,6 +82,13 @@ fn prepare(cluster: &Cluster) -> Result<Images> {
     interrupt::check()?;
     install::install(cluster, &images, Some(INTERVAL))?;
     Ok(images)
+}
+
+/// The tests' own namespaces.
+fn namespaces(cluster: &Cluster) -> Vec<String> {
+    let names = ["get", "namespace", "-l", "kaniop.rs/e2e=true", "-o", "jsonpath={.items[*].metadata.name}"];
+    let listed = output(&mut cluster.kubectl(names)).unwrap_or_default();
+    listed.split_whitespace().map(str::to_owned).collect()
 }
 
 fn settings(tests: &mut Command, images: &Images) {

@@ -1,13 +1,13 @@
 //! Installs the operator by its chart and removes it again, on the cluster of demo and end-to-end tests; and says what went on there
 //! when something failed. What is installed is the product as users get it: nothing is patched.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, layout, require_root};
 use crate::command::{output, output_with_input, succeeds, tail};
 use crate::images::Images;
 use crate::report::{note, phase};
@@ -17,6 +17,28 @@ use crate::workspace::{output_folder, root, write};
 pub(crate) const NAMESPACE: &str = "kaniop-system";
 /// Name of the Helm release, and by it of the Deployment.
 pub(crate) const RELEASE: &str = "kaniop";
+
+/// Keeps other demos and test runs off the cluster until the answer is dropped.
+///
+/// # Errors
+/// When one of them is at it, or we may not work on that cluster at all.
+pub(crate) fn claim(cluster: &Cluster) -> Result<File> {
+    let path = if cluster.is_external() {
+        output_folder("demo")?.join("in-use")
+    } else {
+        require_root("the development cluster")?;
+        PathBuf::from(format!("{}.in-use", layout::RUN))
+    };
+    claim_file(&path)
+}
+
+fn claim_file(path: &Path) -> Result<File> {
+    let file = File::create(path).with_context(|| format!("create {}", path.display()))?;
+    if file.try_lock().is_err() {
+        bail!("another demo or test run is using the cluster: wait until it has ended");
+    }
+    Ok(file)
+}
 
 /// Whether the cluster runs and lets us in.
 pub(crate) fn answers(cluster: &Cluster) -> bool {
@@ -143,6 +165,17 @@ fn save(cluster: &Cluster, folder: &Path, file: &str, arguments: &[&str], show: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_two_runs_one_has_the_cluster() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in-use");
+        let first = claim_file(&path).unwrap();
+        let error = claim_file(&path).unwrap_err().to_string();
+        assert!(error.contains("another demo or test run"), "{error}");
+        drop(first);
+        claim_file(&path).unwrap();
+    }
 
     #[test]
     fn a_rebuilt_operator_of_the_same_tag_changes_the_values() {
