@@ -192,9 +192,9 @@ mod tests {
         let taken = [("format", Duration::from_millis(1200), true), ("clippy", Duration::from_secs(100), false)];
         let text = table(&taken, 5, Duration::from_secs(101));
         assert!(text.contains("✓ format"), "{text}");
-        assert!(text.contains("✗ clippy   1 min 40 s"), "{text}");
+        assert!(text.contains("✗ clippy    1 min 40 s"), "{text}");
         assert!(text.contains("3 not run"), "{text}");
-        assert!(text.contains("total    1 min 41 s"), "{text}");
+        assert!(text.contains("total     1 min 41 s"), "{text}");
     }
 
     #[test]

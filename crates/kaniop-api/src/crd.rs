@@ -73,9 +73,21 @@ mod tests {
     #[test]
     fn every_text_and_list_that_users_write_is_bounded() {
         // Fields that Kubernetes itself defines are bounded by Kubernetes.
-        let theirs = ["affinity", "env", "resources", "securityContext", "tolerations", "topologySpreadConstraints", "storage",
-            "imagePullSecrets", "groupNamespaceSelector", "personNamespaceSelector", "nodeSelector", "service",
-            "persistentVolumeClaimRetentionPolicy"];
+        let theirs = [
+            "affinity",
+            "env",
+            "resources",
+            "securityContext",
+            "tolerations",
+            "topologySpreadConstraints",
+            "storage",
+            "imagePullSecrets",
+            "groupNamespaceSelector",
+            "personNamespaceSelector",
+            "nodeSelector",
+            "service",
+            "persistentVolumeClaimRetentionPolicy",
+        ];
         for crd in all().unwrap() {
             let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
             let spec = &schema["openAPIV3Schema"]["properties"]["spec"];
@@ -87,14 +99,18 @@ mod tests {
 
     fn look(schema: &Value, path: &str, skip: &[&str], unbounded: &mut Vec<String>) {
         let bounded = match schema["type"].as_str() {
-            Some("string") => schema.get("maxLength").is_some() || schema.get("enum").is_some() || schema.get("format").is_some(),
+            Some("string") => {
+                schema.get("maxLength").is_some() || schema.get("enum").is_some() || schema.get("format").is_some()
+            }
             Some("array") => schema.get("maxItems").is_some(),
             _ => true,
         };
         if !bounded {
             unbounded.push(path.to_owned());
         }
-        for (name, property) in schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| !skip.contains(&name.as_str())) {
+        for (name, property) in
+            schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| !skip.contains(&name.as_str()))
+        {
             look(property, &format!("{path}.{name}"), skip, unbounded);
         }
         if let Some(items) = schema.get("items") {

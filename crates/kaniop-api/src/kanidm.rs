@@ -51,7 +51,10 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct KanidmSpec {
     /// DNS name of the identity domain, lower case. Cannot be changed: it is part of every credential.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
     pub domain: String,
     /// URL that clients use, `https://<domain>` when absent. May have a port; its host must be the domain or below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn the_same_statements_change_nothing() {
-        let stated = [Statement::new("Synced", true, Reason::Ready, ""), Statement::new("Ready", true, Reason::Ready, "")];
+        let stated =
+            [Statement::new("Synced", true, Reason::Ready, ""), Statement::new("Ready", true, Reason::Ready, "")];
         let first = after(&[], &stated, Some(1), at(10));
         assert_eq!(after(&first, &stated, Some(1), at(99)), first);
     }

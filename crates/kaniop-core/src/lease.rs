@@ -91,14 +91,20 @@ mod tests {
 
     #[test]
     fn our_own_lease_is_renewed() {
-        assert_eq!(decide(&mut Memory::default(), Some(&held("me", "1")), "me", S), Decision::Take { transition: false });
+        assert_eq!(
+            decide(&mut Memory::default(), Some(&held("me", "1")), "me", S),
+            Decision::Take { transition: false }
+        );
     }
 
     #[test]
     fn anothers_lease_is_taken_only_after_it_stood_still_for_its_whole_duration_by_our_clock() {
         let mut memory = Memory::default();
         for second in 0..15 {
-            assert!(matches!(decide(&mut memory, Some(&held("other", "1")), "me", S * second), Decision::Wait(_)), "{second}");
+            assert!(
+                matches!(decide(&mut memory, Some(&held("other", "1")), "me", S * second), Decision::Wait(_)),
+                "{second}"
+            );
         }
         assert_eq!(decide(&mut memory, Some(&held("other", "1")), "me", S * 15), Decision::Take { transition: true });
     }

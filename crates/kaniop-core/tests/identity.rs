@@ -41,7 +41,14 @@ fn named(name: &str) -> Uuid {
 }
 
 fn entry(uuid: Uuid, collection: Collection, name: &str, attrs: BTreeMap<String, Value>) -> Entry {
-    Entry { uuid, collection, name: name.to_owned(), spn: format!("{name}@idm.example.com"), classes: BTreeSet::new(), attrs }
+    Entry {
+        uuid,
+        collection,
+        name: name.to_owned(),
+        spn: format!("{name}@idm.example.com"),
+        classes: BTreeSet::new(),
+        attrs,
+    }
 }
 
 fn to_value(attr: Attr, json: &Json) -> Value {
@@ -79,7 +86,8 @@ fn describe(plan: &Plan, seen: &Snapshot) -> Json {
     match &plan.step {
         None => {}
         Some(Step::Create { attrs, .. }) => {
-            let attrs: Map<_, _> = attrs.iter().map(|(attr, value)| (attr.name.to_owned(), to_json(value, seen))).collect();
+            let attrs: Map<_, _> =
+                attrs.iter().map(|(attr, value)| (attr.name.to_owned(), to_json(value, seen))).collect();
             shown.insert("create".to_owned(), Json::Object(attrs));
         }
         Some(Step::Put { attrs, .. }) => {
@@ -113,7 +121,11 @@ fn planned<K: IdentityKind<Spec: DeserializeOwned>>(case: &Case) -> Json {
     });
     let others = case.others.iter().map(|name| entry(named(name), Collection::Person, name, BTreeMap::new()));
     let seen = Snapshot::new(others.chain(ours));
-    let managed = case.managed.iter().map(|(field, names)| (field.clone(), names.iter().map(|name| named(name)).collect())).collect();
+    let managed = case
+        .managed
+        .iter()
+        .map(|(field, names)| (field.clone(), names.iter().map(|name| named(name)).collect()))
+        .collect();
     let desired = Desired::<K> { owner, spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &managed };
     describe(&plan(&desired, &seen), &seen)
 }
@@ -125,7 +137,8 @@ fn folder(kind: &str) -> PathBuf {
 fn check<K: IdentityKind<Spec: DeserializeOwned>>() {
     let mut wrong = Vec::new();
     for file in std::fs::read_dir(folder(K::KIND)).unwrap().map(|file| file.unwrap().path()) {
-        let mut cases: Vec<Case> = serde_norway::from_str(&std::fs::read_to_string(&file).unwrap()).expect("the golden reads");
+        let mut cases: Vec<Case> =
+            serde_norway::from_str(&std::fs::read_to_string(&file).unwrap()).expect("the golden reads");
         assert!(!cases.is_empty(), "{} holds no case", file.display());
         let mut changed = false;
         for case in &mut cases {

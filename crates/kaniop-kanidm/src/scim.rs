@@ -81,7 +81,8 @@ pub(crate) fn entry(object: &Object, attrs: &[Attr]) -> Result<Option<Entry>, St
         tracing::debug!(%uuid, "an entry without a known class, a name or an SPN is left out");
         return Ok(None);
     };
-    let mut entry = Entry { uuid, collection, name, spn, classes: classes.into_iter().collect(), attrs: Default::default() };
+    let mut entry =
+        Entry { uuid, collection, name, spn, classes: classes.into_iter().collect(), attrs: Default::default() };
     for attr in attrs {
         let Some(json) = object.get(attr.name).filter(|json| !json.is_null()) else { continue };
         let value = decode(attr.shape, json)
@@ -105,7 +106,8 @@ fn decode(shape: Shape, json: &Json) -> Option<Value> {
         Shape::Int => Some(Value::Int(json.as_i64().or_else(|| one(texts(json)?)?.parse().ok())?)),
         Shape::Bool => Some(Value::Bool(json.as_bool().or_else(|| one(texts(json)?)?.parse().ok())?)),
         Shape::SshKeys => {
-            let key = |json: &Json| Some((json["label"].as_str()?.to_owned(), json["value"].as_str()?.trim().to_owned()));
+            let key =
+                |json: &Json| Some((json["label"].as_str()?.to_owned(), json["value"].as_str()?.trim().to_owned()));
             Some(Value::SshKeys(list(json).iter().map(key).collect::<Option<_>>()?))
         }
         Shape::Reference | Shape::References => {
@@ -249,7 +251,17 @@ mod tests {
         }));
         let seen = entry(&shown, &attrs).unwrap().unwrap();
         let (collection, attrs) = (Collection::Person, Default::default());
-        assert_eq!(seen, Entry { uuid: A, collection, name: "ada".to_owned(), spn: "ada@x".to_owned(), classes: ["account", "object", "person"].map(str::to_owned).into(), attrs });
+        assert_eq!(
+            seen,
+            Entry {
+                uuid: A,
+                collection,
+                name: "ada".to_owned(),
+                spn: "ada@x".to_owned(),
+                classes: ["account", "object", "person"].map(str::to_owned).into(),
+                attrs
+            }
+        );
     }
 
     #[test]

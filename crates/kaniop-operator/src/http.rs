@@ -41,9 +41,8 @@ async fn readyz(State(shown): State<Shown>) -> Response {
 
 async fn shown(State(shown): State<Shown>) -> Response {
     match shown.metrics.encode() {
-        Ok(text) => {
-            ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
-        }
+        Ok(text) => ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
+            .into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }

@@ -82,7 +82,9 @@ impl Election {
             match self.round().await {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, lease = LEASE, "the lease could not be read or written; trying again"),
+                Err(error) => {
+                    tracing::warn!(%error, lease = LEASE, "the lease could not be read or written; trying again");
+                }
             }
             tokio::time::sleep(lease::RETRY_EVERY).await;
         }

@@ -94,8 +94,7 @@ fn operate(arguments: Run) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("no runtime: {error}")),
     };
-    let identity =
-        run::Identity { name: arguments.identity, namespace: arguments.namespace, listen: arguments.listen };
+    let identity = run::Identity { name: arguments.identity, namespace: arguments.namespace, listen: arguments.listen };
     let options = Options {
         image: arguments.image,
         interval: Duration::from_secs(arguments.interval.into()),

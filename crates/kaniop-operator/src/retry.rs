@@ -38,7 +38,12 @@ impl<K: Eq + Hash> Retry<K> {
 }
 
 fn forever() -> ExponentialBackoff {
-    ExponentialBuilder::default().with_min_delay(FIRST).with_max_delay(LONGEST).without_max_times().with_jitter().build()
+    ExponentialBuilder::default()
+        .with_min_delay(FIRST)
+        .with_max_delay(LONGEST)
+        .without_max_times()
+        .with_jitter()
+        .build()
 }
 
 #[cfg(test)]

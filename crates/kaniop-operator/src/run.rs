@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Namespace;
 use kaniop_api::{Kanidm, KanidmGroup, KanidmPersonAccount};
@@ -48,7 +49,9 @@ pub enum Ended {
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
     /// The lease was lost. Ending is the one way to be sure that nothing goes on; the pod starts again and stands anew.
-    #[error("the lease was lost to another operator or could not be renewed in time; ending so that nothing goes on in doubt")]
+    #[error(
+        "the lease was lost to another operator or could not be renewed in time; ending so that nothing goes on in doubt"
+    )]
     LeaseLost,
     /// A controller ended by itself.
     #[error("a controller ended unexpectedly")]
@@ -67,45 +70,59 @@ pub async fn run(identity: Identity, options: Options) -> Result<(), Ended> {
     let (clock, metrics) = (Clock::start(), Metrics::default());
     let guard = Guard::closed(clock);
     let (ready, is_ready) = watch::channel(false);
-    let listen = identity.listen;
-    let mut listener = pin!(http::serve(listen, metrics.clone(), is_ready));
-    let mut stop = pin!(asked_to_stop());
-    let mut election =
-        Election::new(client.clone(), &identity.namespace, identity.name.clone(), guard.clone(), clock);
+    let mut over = pin!(over(identity.listen, metrics.clone(), is_ready));
+    let mut election = Election::new(client.clone(), &identity.namespace, identity.name.clone(), guard.clone(), clock);
     let won = async {
         reached(&client).await;
         ready.send_replace(true);
         election.win().await;
     };
-    tokio::select! {
-        ended = &mut listener => return Err(Ended::Listen(listen, ended.err().unwrap_or_else(|| std::io::Error::other("ended")))),
-        signal = &mut stop => return signal,
-        () = won => {}
+    if let Either::Left((ended, _)) = select(over.as_mut(), pin!(won)).await {
+        return ended;
     }
     tracing::info!(identity = identity.name, "leading");
     metrics.leading(true);
     let events = Events::new(client.clone(), identity.name);
     let (stopped, stopping) = watch::channel(false);
     let (mut tasks, _stores) = start(client, options, (clock, guard, events, metrics.clone()), &stopping);
-    let ended = tokio::select! {
-        ended = &mut listener => Err(Ended::Listen(listen, ended.err().unwrap_or_else(|| std::io::Error::other("ended")))),
-        signal = &mut stop => signal,
-        () = election.keep() => Err(Ended::LeaseLost),
-        _ = tasks.join_next() => Err(Ended::ControllerEnded),
+    let ended = match select(over, pin!(until_broken(&mut election, &mut tasks))).await {
+        Either::Left((ended, _)) => ended,
+        Either::Right((broken, _)) => Err(broken),
     };
     stopped.send_replace(true);
     if ended.is_ok() {
-        // The lease is kept alive until everything that was begun has ended, and only then given back.
-        let finished = async { while tasks.join_next().await.is_some() {} };
-        tokio::select! {
-            () = finished => {}
-            () = tokio::time::sleep(GRACE) => tracing::warn!("some controllers did not end in time"),
-            () = election.keep() => {}
-        }
-        election.release().await;
+        wind_up(&mut election, &mut tasks).await;
     }
     metrics.leading(false);
     ended
+}
+
+/// Returns when a signal asks for the end, or the listener breaks.
+async fn over(listen: SocketAddr, metrics: Metrics, ready: watch::Receiver<bool>) -> Result<(), Ended> {
+    match select(pin!(http::serve(listen, metrics, ready)), pin!(asked_to_stop())).await {
+        Either::Left((served, _)) => {
+            Err(Ended::Listen(listen, served.err().unwrap_or_else(|| std::io::Error::other("the listener ended"))))
+        }
+        Either::Right((asked, _)) => asked,
+    }
+}
+
+/// Returns when the lease is lost or a controller ends.
+async fn until_broken(election: &mut Election, tasks: &mut JoinSet<()>) -> Ended {
+    match select(pin!(election.keep()), pin!(tasks.join_next())).await {
+        Either::Left(_) => Ended::LeaseLost,
+        Either::Right(_) => Ended::ControllerEnded,
+    }
+}
+
+/// Keeps the lease alive until everything that was begun has ended, and only then gives it back.
+async fn wind_up(election: &mut Election, tasks: &mut JoinSet<()>) {
+    let finished = async { while tasks.join_next().await.is_some() {} };
+    let finished = tokio::time::timeout(GRACE, finished);
+    if let Either::Left((Err(_), _)) = select(pin!(finished), pin!(election.keep())).await {
+        tracing::warn!("some controllers did not end in time");
+    }
+    election.release().await;
 }
 
 async fn client() -> Result<Client, Ended> {
@@ -202,7 +219,11 @@ fn stores_filled(ctx: &Context, tasks: &mut JoinSet<()>, stopping: &watch::Recei
 }
 
 /// Runs the engine of a kind once the stores are filled.
-async fn run_engine<K: engine::Managed>(ctx: Context, mut filled: watch::Receiver<bool>, stopping: watch::Receiver<bool>) {
+async fn run_engine<K: engine::Managed>(
+    ctx: Context,
+    mut filled: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
+) {
     tokio::select! {
         Ok(_) = filled.wait_for(|filled| *filled) => {}
         () = stop(&stopping) => return,
@@ -265,7 +286,11 @@ where
         .modify(|object| object.managed_fields_mut().clear())
         .reflect(writer)
         .filter_map(|event| async {
-            event.inspect_err(|error| tracing::warn!(%error, kind = %K::kind(&()), "a watch was interrupted; it begins anew")).ok()
+            event
+                .inspect_err(
+                    |error| tracing::warn!(%error, kind = %K::kind(&()), "a watch was interrupted; it begins anew"),
+                )
+                .ok()
         })
 }
 

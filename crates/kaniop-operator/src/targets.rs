@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ use crate::retry::Retry;
 const WRITES_AT_ONCE: usize = 4;
 /// Failed looks in a row after which a server counts as not answering: one lost request is no outage.
 const FAILURES: u32 = 2;
+/// How long creations are collected before those are woken that may have waited for them.
+const COLLECT: Duration = Duration::from_millis(200);
 /// Longest wait between two looks at a server that does not answer.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -78,7 +81,10 @@ pub struct Target {
     attributes: Vec<kaniop_core::entry::Attr>,
     known: RwLock<Known>,
     writes: Semaphore,
+    /// Somebody wants the server to be looked at now.
     look: Notify,
+    /// An entry was created: objects may have waited for it.
+    created: Notify,
 }
 
 #[derive(Debug)]
@@ -95,9 +101,15 @@ impl Target {
         Ok(Self {
             client: Client::new(&connection.endpoint, connection.token.clone())?,
             attributes: identity::attributes(),
-            known: RwLock::new(Known { snapshot: None, health: Health::Unknown, failures: 0, touched: BTreeSet::new() }),
+            known: RwLock::new(Known {
+                snapshot: None,
+                health: Health::Unknown,
+                failures: 0,
+                touched: BTreeSet::new(),
+            }),
             writes: Semaphore::new(WRITES_AT_ONCE),
             look: Notify::new(),
+            created: Notify::new(),
         })
     }
 
@@ -139,15 +151,21 @@ impl Target {
                     (_, Some(entry)) => self.learn(entry.uuid, Some(entry.clone())),
                     (_, None) => {}
                 }
+                if matches!(step, Step::Create { .. }) {
+                    self.created.notify_one();
+                }
                 Ok(answer)
             }
             Err(error) => {
-                if matches!(error, Error::Unauthenticated
+                if matches!(
+                    error,
+                    Error::Unauthenticated
                         | Error::Unreachable { .. }
                         | Error::Certificate { .. }
                         | Error::Conflict { .. }
                         | Error::UnknownReference
-                        | Error::NotFound) {
+                        | Error::NotFound
+                ) {
                     self.look.notify_one();
                 }
                 Err(error)
@@ -322,9 +340,16 @@ async fn looks(targets: Arc<Targets>, key: ObjectKey, target: Arc<Target>) {
         } else {
             retry.next(()).min(LONGEST_WAIT).min(targets.interval)
         };
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = target.look.notified() => {}
+        let mut rest = pin!(tokio::time::sleep(wait));
+        loop {
+            tokio::select! {
+                () = &mut rest => break,
+                () = target.look.notified() => break,
+                () = target.created.notified() => {
+                    tokio::time::sleep(COLLECT).await;
+                    targets.wake(Wake::Refreshed(key.clone()));
+                }
+            }
         }
     }
 }

@@ -69,7 +69,8 @@ pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child
 /// # Errors
 /// A group that has a StatefulSet is gone from the spec: its node is the only one, and another in its place would start with an empty database.
 pub fn refused_changes(cluster: &ValidatedCluster, live: &[StatefulSet]) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    let of_group = |name: &str| cluster.groups.iter().any(|group| names::statefulset(&cluster.name, &group.name) == name);
+    let of_group =
+        |name: &str| cluster.groups.iter().any(|group| names::statefulset(&cluster.name, &group.name) == name);
     let orphans: Vec<_> = live
         .iter()
         .filter_map(|live| live.metadata.name.as_deref())

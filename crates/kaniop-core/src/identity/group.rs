@@ -28,7 +28,9 @@ impl IdentityKind for KanidmGroup {
             in_policy(s, |policy| Wanted::int(policy.auth_session_expiry))
         }),
         policy("accountPolicy.credentialTypeMinimum", Attr::new("credential_type_minimum", Shape::Text), |s| {
-            in_policy(s, |policy| Wanted::text(policy.credential_type_minimum.map(|kind| kind.as_str().to_owned()).as_ref()))
+            in_policy(s, |policy| {
+                Wanted::text(policy.credential_type_minimum.map(|kind| kind.as_str().to_owned()).as_ref())
+            })
         }),
         policy("accountPolicy.passwordMinimumLength", Attr::new("auth_password_minimum_length", Shape::Int), |s| {
             in_policy(s, |policy| Wanted::int(policy.password_minimum_length))

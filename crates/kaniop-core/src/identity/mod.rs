@@ -18,8 +18,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use uuid::Uuid;
 
-pub use deletion::{Deletion, Obstacle, deletion};
 use self::resolve::Row;
+pub use deletion::{Deletion, Obstacle, deletion};
 
 pub use report::{Outcome, report};
 
@@ -134,7 +134,6 @@ pub trait IdentityKind {
 /// What the operator itself put into sets that others write to as well: by field.
 pub type Managed = BTreeMap<String, BTreeSet<Uuid>>;
 
-
 /// Every attribute that any kind governs: what a snapshot is asked for.
 #[must_use]
 pub fn attributes() -> Vec<Attr> {
@@ -208,7 +207,9 @@ pub fn plan<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> Plan {
 /// The entry of this object: the pinned one, else any that carries a UUID derivable for this object.
 fn own<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<&'s Entry> {
     let pinned = want.pinned.and_then(|uuid| seen.get(uuid));
-    pinned.or_else(|| want.owner.uuids().find_map(|uuid| seen.get(uuid))).filter(|entry| entry.collection == K::COLLECTION)
+    pinned
+        .or_else(|| want.owner.uuids().find_map(|uuid| seen.get(uuid)))
+        .filter(|entry| entry.collection == K::COLLECTION)
 }
 
 fn holder_of_the_name<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<&'s Entry> {
@@ -231,7 +232,9 @@ fn taken(owner: &Owner<'_>, other: &Entry) -> Finding {
 
 fn update<K: IdentityKind>(plan: &mut Plan, entry: &Entry, want: &Desired<'_, K>, wanted: &[Row<K::Spec>]) {
     plan.entry = Some(entry.uuid);
-    let needed = K::classes(want.spec).into_iter().chain(wanted.iter().filter(|row| !row.is_absent()).filter_map(|row| row.field.class));
+    let needed = K::classes(want.spec)
+        .into_iter()
+        .chain(wanted.iter().filter(|row| !row.is_absent()).filter_map(|row| row.field.class));
     if let Some(class) = needed.into_iter().find(|class| !entry.classes.contains(*class)) {
         plan.changes.push(class);
         plan.step = Some(Step::Extend { uuid: entry.uuid, collection: entry.collection, class });

@@ -25,7 +25,14 @@ fn group_spec() -> KanidmGroupSpec {
 }
 
 fn entry(uuid: Uuid, collection: Collection, name: &str) -> Entry {
-    Entry { uuid, collection, name: name.to_owned(), spn: format!("{name}@example.com"), classes: BTreeSet::new(), attrs: BTreeMap::new() }
+    Entry {
+        uuid,
+        collection,
+        name: name.to_owned(),
+        spn: format!("{name}@example.com"),
+        classes: BTreeSet::new(),
+        attrs: BTreeMap::new(),
+    }
 }
 
 /// What the server would hold after a step.
@@ -59,7 +66,9 @@ fn carried_out(step: &Step, seen: &Snapshot) -> Snapshot {
         }
         Step::Adjust { uuid, attr, add, remove, .. } => {
             let mut changed = seen.get(*uuid).expect("only entries that exist are changed").clone();
-            let Some(Value::References(old)) = changed.attrs.remove(attr.name).or(Some(Value::References(BTreeSet::new()))) else {
+            let Some(Value::References(old)) =
+                changed.attrs.remove(attr.name).or(Some(Value::References(BTreeSet::new())))
+            else {
                 panic!("{} holds no references", attr.name)
             };
             let new: BTreeSet<_> = old.union(add).filter(|uuid| !remove.contains(uuid)).copied().collect();
@@ -77,7 +86,13 @@ fn carried_out(step: &Step, seen: &Snapshot) -> Snapshot {
 fn an_entry_of_our_derived_uuid_is_ours_without_any_status() {
     let spec = group_spec();
     let seen = Snapshot::new([entry(owner().uuid(3), Collection::Group, "staff")]);
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+    let want = Desired::<KanidmGroup> {
+        owner: owner(),
+        spec: &spec,
+        pinned: None,
+        spent: &BTreeSet::new(),
+        managed: &Managed::new(),
+    };
     let plan = plan(&want, &seen);
     assert_eq!((plan.entry, plan.step, plan.findings), (Some(owner().uuid(3)), None, vec![]));
 }
@@ -86,7 +101,8 @@ fn an_entry_of_our_derived_uuid_is_ours_without_any_status() {
 fn a_used_up_uuid_is_stepped_over() {
     let spec = group_spec();
     let spent = BTreeSet::from([0, 1]);
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent, managed: &Managed::new() };
+    let want =
+        Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent, managed: &Managed::new() };
     assert_eq!(plan(&want, &Snapshot::default()).entry, Some(owner().uuid(2)));
 }
 
@@ -94,7 +110,8 @@ fn a_used_up_uuid_is_stepped_over() {
 fn when_every_uuid_is_used_up_nothing_is_created_and_the_finding_says_so() {
     let spec = group_spec();
     let spent = (0..GENERATIONS).collect();
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent, managed: &Managed::new() };
+    let want =
+        Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent, managed: &Managed::new() };
     let plan = plan(&want, &Snapshot::default());
     assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::NameConflict));
 }
@@ -103,7 +120,13 @@ fn when_every_uuid_is_used_up_nothing_is_created_and_the_finding_says_so() {
 fn an_entry_renamed_behind_our_back_gets_its_name_again() {
     let spec = group_spec();
     let seen = Snapshot::new([entry(owner().uuid(0), Collection::Group, "renamed")]);
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+    let want = Desired::<KanidmGroup> {
+        owner: owner(),
+        spec: &spec,
+        pinned: None,
+        spent: &BTreeSet::new(),
+        managed: &Managed::new(),
+    };
     assert_eq!(plan(&want, &seen).changes, vec!["name"]);
 }
 
@@ -112,7 +135,13 @@ fn an_entry_of_another_kind_is_never_ours_even_if_a_status_claims_it() {
     let spec = group_spec();
     let admin = entry(Uuid::from_u128(0x10), Collection::Person, "staff");
     let seen = Snapshot::new([admin.clone()]);
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: Some(admin.uuid), spent: &BTreeSet::new(), managed: &Managed::new() };
+    let want = Desired::<KanidmGroup> {
+        owner: owner(),
+        spec: &spec,
+        pinned: Some(admin.uuid),
+        spent: &BTreeSet::new(),
+        managed: &Managed::new(),
+    };
     let plan = plan(&want, &seen);
     assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::EntryExists));
 }
@@ -120,17 +149,30 @@ fn an_entry_of_another_kind_is_never_ours_even_if_a_status_claims_it() {
 #[test]
 fn deletion_follows_what_is_known_of_the_server() {
     let spec = group_spec();
-    let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+    let want = Desired::<KanidmGroup> {
+        owner: owner(),
+        spec: &spec,
+        pinned: None,
+        spent: &BTreeSet::new(),
+        managed: &Managed::new(),
+    };
     let ours = Snapshot::new([entry(owner().uuid(0), Collection::Group, "staff")]);
     let theirs = Snapshot::new([entry(Uuid::from_u128(1), Collection::Group, "staff")]);
     let minute = Duration::from_secs(60);
     let down = Obstacle::Unreachable("down".to_owned());
-    let cases: Vec<(&str, Result<&Snapshot, &Obstacle>, Duration, bool, &str)> = vec![
+    type Case<'a> = (&'a str, Result<&'a Snapshot, &'a Obstacle>, Duration, bool, &'a str);
+    let cases: Vec<Case<'_>> = vec![
         ("our entry is deleted", Ok(&ours), minute, false, "delete"),
         ("an entry that is not ours stays", Ok(&theirs), minute, false, "release"),
         ("a Kanidm that is gone holds nobody up", Err(&Obstacle::KanidmGone), minute, false, "release"),
         ("a removed definition deletes no people", Err(&Obstacle::DefinitionGoing), minute, false, "release"),
-        ("a namespace that is no longer selected keeps its entry", Err(&Obstacle::NotSelected), minute, false, "release"),
+        (
+            "a namespace that is no longer selected keeps its entry",
+            Err(&Obstacle::NotSelected),
+            minute,
+            false,
+            "release",
+        ),
         ("a pause is waited for", Err(&Obstacle::Paused), minute * 60, true, "wait"),
         ("a server that is down is waited for", Err(&down), minute * 600, false, "wait"),
         ("a going namespace is patient", Err(&down), minute, true, "wait"),
@@ -178,7 +220,9 @@ fn settled<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> (Snapshot
 }
 
 fn mails() -> impl Strategy<Value = Option<Vec<String>>> {
-    proptest::option::of(proptest::collection::btree_set("[a-c]@example\\.com", 0..3).prop_map(|set| set.into_iter().collect()))
+    proptest::option::of(
+        proptest::collection::btree_set("[a-c]@example\\.com", 0..3).prop_map(|set| set.into_iter().collect()),
+    )
 }
 
 fn names() -> impl Strategy<Value = Vec<String>> {
@@ -229,10 +273,10 @@ proptest! {
         let ids = |names: &[String]| names.iter().map(|name| person(name).uuid).collect::<BTreeSet<_>>();
         let mut group = entry(owner().uuid(0), Collection::Group, "staff");
         group.attrs.insert("member".to_owned(), Value::References(ids(&others)));
-        let mut seen = everybody.clone();
+        let mut seen = everybody;
         seen.insert(group);
         let mut managed = Managed::new();
-        for members in [wanted.clone(), later.clone()] {
+        for members in [wanted, later.clone()] {
             let spec = KanidmGroupSpec { members: Some(members), members_policy: MembersPolicy::Additive, ..group_spec() };
             let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &managed };
             let after = plan(&want, &seen).managed;
@@ -272,7 +316,13 @@ fn a_person_needs_nothing_but_a_display_name() {
     let spec: KanidmPersonAccountSpec =
         serde_json::from_str(r#"{"kanidmRef":{"name":"idm"},"personAttributes":{"displayname":"A"}}"#).expect("a spec");
     let owner = Owner { kind: "KanidmPersonAccount", namespace: "n", name: "a", entry: "a" };
-    let want = Desired::<KanidmPersonAccount> { owner, spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+    let want = Desired::<KanidmPersonAccount> {
+        owner,
+        spec: &spec,
+        pinned: None,
+        spent: &BTreeSet::new(),
+        managed: &Managed::new(),
+    };
     let Some(Step::Create { attrs, .. }) = plan(&want, &Snapshot::default()).step else { panic!("nothing is created") };
     assert_eq!(attrs.iter().map(|(attr, _)| attr.name).collect::<Vec<_>>(), ["name", "displayname"]);
 }

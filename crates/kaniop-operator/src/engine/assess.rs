@@ -87,13 +87,17 @@ impl<K: super::Managed> Engine<K> {
             return Err(barred(Reason::Paused, message, Obstacle::Paused));
         }
         let Some(target) = self.ctx.targets.get(&key) else {
-            return Err(unreachable(Reason::KanidmNotReady, format!("the Kanidm {key} is not Ready: see its conditions")));
+            return Err(unreachable(
+                Reason::KanidmNotReady,
+                format!("the Kanidm {key} is not Ready: see its conditions"),
+            ));
         };
         match target.snapshot() {
             Ok(snapshot) => Ok(Usable { target, snapshot }),
-            Err(Unusable::NotRead) => {
-                Err(unreachable(Reason::KanidmNotReady, format!("the entries of the Kanidm {key} have not been read yet")))
-            }
+            Err(Unusable::NotRead) => Err(unreachable(
+                Reason::KanidmNotReady,
+                format!("the entries of the Kanidm {key} have not been read yet"),
+            )),
             Err(Unusable::Fails(error)) => Err(unreachable(error.reason(), format!("Kanidm {key}: {error}"))),
         }
     }
@@ -152,7 +156,10 @@ pub(super) fn desired<'a, K: super::Managed>(object: &'a K, progress: &'a Progre
             entry: object.kanidm_name().unwrap_or(name),
         },
         spec: object.spec(),
-        pinned: object.identity_status().and_then(|status| status.uuid.as_deref()).and_then(|uuid| Uuid::parse_str(uuid).ok()),
+        pinned: object
+            .identity_status()
+            .and_then(|status| status.uuid.as_deref())
+            .and_then(|uuid| Uuid::parse_str(uuid).ok()),
         spent: &progress.spent,
         managed: &progress.managed,
     }

@@ -143,10 +143,7 @@ async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result
 
 impl<K: Managed> Engine<K> {
     /// The objects for which something changed that they do not watch themselves.
-    fn woken(
-        self: Arc<Self>,
-        wakes: BroadcastStream<Wake>,
-    ) -> impl Stream<Item = ObjectRef<K>> + Send + 'static {
+    fn woken(self: Arc<Self>, wakes: BroadcastStream<Wake>) -> impl Stream<Item = ObjectRef<K>> + Send + 'static {
         wakes.flat_map(move |wake| {
             let concerned = |object: &K| match &wake {
                 Ok(Wake::Refreshed(kanidm) | Wake::Kanidm(kanidm)) => kanidm_key(object) == *kanidm,
@@ -155,8 +152,11 @@ impl<K: Managed> Engine<K> {
                 Err(_) => true,
             };
             let objects = self.store.state_filter(|object| concerned(object));
-            let refs: Vec<_> =
-                objects.iter().filter(|object| self.has_work(object)).map(|object| ObjectRef::from_obj(object.as_ref())).collect();
+            let refs: Vec<_> = objects
+                .iter()
+                .filter(|object| self.has_work(object))
+                .map(|object| ObjectRef::from_obj(object.as_ref()))
+                .collect();
             futures::stream::iter(refs)
         })
     }

@@ -115,12 +115,14 @@ impl<K: Managed> Engine<K> {
 
     async fn announce(&self, object: &K, step: &Step, changes: &[&'static str]) {
         let fields = changes.join(", ");
-        let in_sync = object.identity_status().is_some_and(|status| {
-            status.ready == Some(true) && status.observed_generation == object.meta().generation
-        });
+        let in_sync = object
+            .identity_status()
+            .is_some_and(|status| status.ready == Some(true) && status.observed_generation == object.meta().generation);
         let (reason, note) = match step {
             Step::Create { uuid, .. } => ("EntryCreated", format!("created with UUID {uuid}")),
-            Step::Put { .. } | Step::Adjust { .. } if in_sync => ("DriftRepaired", format!("changed behind our back and set again: {fields}")),
+            Step::Put { .. } | Step::Adjust { .. } if in_sync => {
+                ("DriftRepaired", format!("changed behind our back and set again: {fields}"))
+            }
             Step::Put { .. } | Step::Adjust { .. } | Step::Extend { .. } => ("EntryUpdated", format!("set: {fields}")),
             Step::Delete { uuid } => ("EntryDeleted", format!("deleted, UUID {uuid}")),
         };
@@ -190,13 +192,16 @@ fn managed(plan: &Plan) -> BTreeMap<String, Vec<String>> {
 fn event_reason(reason: &str) -> String {
     match reason {
         "NamespaceNotSelected" => "ResourceNotWatched".to_owned(),
-        "AccessDenied" | "InvalidValue" | "ConnectionFailed" | "CertificateInvalid" | "LoginFailed" => "KanidmClientError".to_owned(),
+        "AccessDenied" | "InvalidValue" | "ConnectionFailed" | "CertificateInvalid" | "LoginFailed" => {
+            "KanidmClientError".to_owned()
+        }
         other => other.to_owned(),
     }
 }
 
 /// The refusal in the words of the spec.
 fn refused(finding: &Finding, plan: &Plan) -> Finding {
-    let fields = if plan.changes.is_empty() { String::new() } else { format!(" (asked for: {})", plan.changes.join(", ")) };
+    let fields =
+        if plan.changes.is_empty() { String::new() } else { format!(" (asked for: {})", plan.changes.join(", ")) };
     Finding { reason: finding.reason, message: format!("{}{fields}", finding.message) }
 }

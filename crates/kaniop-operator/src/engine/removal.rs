@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kaniop_core::identity::{self, Deletion, Finding, Obstacle, Outcome};
 use kaniop_core::reason::Reason;
+use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::controller::Action;
-use kube::ResourceExt;
 use serde_json::json;
 
 use super::assess::{Assessment, Progress, desired};

@@ -81,7 +81,8 @@ impl World {
         let options = Options { image: "kaniop".to_owned(), interval: Duration::from_secs(3600), namespace: None };
         let events = Events::new(client.clone(), "test".to_owned());
         let metrics = Metrics::default();
-        let ctx = Context { client, clock, guard, targets: targets.clone(), kanidms, namespaces, events, metrics, options };
+        let ctx =
+            Context { client, clock, guard, targets: targets.clone(), kanidms, namespaces, events, metrics, options };
         let (store, _) = reflector::store();
         let engine = Engine { ctx, retry: Retry::default(), settled: Mutex::default(), store };
         Life { engine, targets, _writers: (writer, namespace_writer) }
@@ -206,7 +207,10 @@ async fn wherever_the_operator_dies_a_deletion_ends_with_entry_and_object_gone()
             let life = world.live().await;
             world.settle(&life).await;
             assert!(world.object().is_none(), "died {side:?} call {nth}: the object is still there");
-            assert!(world.kanidm.held.lock().unwrap().entries.is_empty(), "died {side:?} call {nth}: the entry is still there");
+            assert!(
+                world.kanidm.held.lock().unwrap().entries.is_empty(),
+                "died {side:?} call {nth}: the entry is still there"
+            );
             if !died {
                 break;
             }

@@ -71,7 +71,10 @@ impl Kubernetes {
         if path.ends_with("/status") {
             held.object["status"] = body["status"].clone();
         } else {
-            assert_eq!(body["metadata"]["resourceVersion"], held.object["metadata"]["resourceVersion"], "a stale write");
+            assert_eq!(
+                body["metadata"]["resourceVersion"], held.object["metadata"]["resourceVersion"],
+                "a stale write"
+            );
             held.object["metadata"]["finalizers"] = body["metadata"]["finalizers"].clone();
         }
         let version = held.object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
