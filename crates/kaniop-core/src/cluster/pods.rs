@@ -105,16 +105,17 @@ fn container_trouble(container: &ContainerStatus) -> Option<Trouble> {
             return Some(Trouble::Other(format!("container '{name}' cannot be made: {why}")));
         }
     }
-    // One that ran and ended, and now waits or runs anew without having started: the log says why.
+    // One that ran and ended, and now waits or runs anew without having started.
     let ended = container.state.as_ref().and_then(|state| state.terminated.as_ref());
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
-    let code = ended.or(last.filter(|_| container.started != Some(true)))?.exit_code;
-    (code != 0).then(|| {
-        let again = container.restart_count;
-        Trouble::Other(format!(
-            "container '{name}' ended with code {code} and was started again {again} times; `kubectl logs --previous -c {name}` says why"
-        ))
-    })
+    let ended = ended.or(last.filter(|_| container.started != Some(true))).filter(|ended| ended.exit_code != 0)?;
+    let (code, again) = (ended.exit_code, container.restart_count);
+    let log = || format!("`kubectl logs --previous -c {name}` says why");
+    let why = ended.message.as_deref().map(|message| message.trim().to_owned()).filter(|why| !why.is_empty());
+    let why = why.unwrap_or_else(log);
+    Some(Trouble::Other(format!(
+        "container '{name}' ended with code {code} and was started again {again} times; {why}"
+    )))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The loop of the servers beside an API server in memory, up to the point where it would speak into a pod.
 
+mod bootstrap;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,24 +34,15 @@ fn secret(name: &str) -> String {
     format!("/api/v1/namespaces/default/secrets/{name}")
 }
 
-struct World {
-    shelf: Shelf,
+/// One life of the operator: everything that it forgets when it dies.
+struct Life {
     clusters: Clusters,
     _writers: (reflector::store::Writer<Kanidm>, reflector::store::Writer<Namespace>),
 }
 
-impl World {
-    fn new() -> Self {
-        let shelf = Shelf::default();
-        shelf.put(
-            KANIDM,
-            json!({
-                "apiVersion": "kaniop.rs/v1beta1", "kind": "Kanidm",
-                "metadata": {"name": "idm", "namespace": "default", "uid": "owner", "generation": 1},
-                "spec": {"domain": "idm.example.com", "replicaGroups": [{"name": "default", "replicas": 1}]},
-            }),
-        );
-        let (client, clock) = (shelf.client(), Clock::start());
+impl Life {
+    fn begin(client: kube::Client) -> Self {
+        let clock = Clock::start();
         let guard = Guard::closed(clock);
         guard.renewed_at(clock.elapsed());
         let ((kanidms, kanidm_writer), (namespaces, namespace_writer)) = (reflector::store(), reflector::store());
@@ -66,8 +59,45 @@ impl World {
             namespaces,
         };
         let (retry, logins, memories) = (Retry::default(), Retry::default(), Mutex::default());
-        let clusters = Clusters { ctx, retry, logins, memories };
-        Self { shelf, clusters, _writers: (kanidm_writer, namespace_writer) }
+        Self { clusters: Clusters { ctx, retry, logins, memories }, _writers: (kanidm_writer, namespace_writer) }
+    }
+}
+
+struct World {
+    shelf: Shelf,
+    life: Life,
+}
+
+fn put_kanidm(shelf: &Shelf) {
+    shelf.put(
+        KANIDM,
+        json!({
+            "apiVersion": "kaniop.rs/v1beta1", "kind": "Kanidm",
+            "metadata": {"name": "idm", "namespace": "default", "uid": "owner", "generation": 1},
+            "spec": {"domain": "idm.example.com", "replicaGroups": [{"name": "default", "replicas": 1}]},
+        }),
+    );
+}
+
+/// `Ready` as `status reason`, and its message.
+fn ready(shelf: &Shelf) -> (String, String) {
+    let conditions = shelf.get(KANIDM).unwrap()["status"]["conditions"].clone();
+    let ready = conditions.as_array().into_iter().flatten().find(|condition| condition["type"] == "Ready").cloned();
+    let text = |field: &str| ready.as_ref().map_or("-", |ready| ready[field].as_str().unwrap()).to_owned();
+    (format!("{} {}", text("status"), text("reason")), text("message"))
+}
+
+fn certificate_secret(certificate: &str, key: &str) -> Json {
+    let data = |pem: &str| serde_json::to_value(k8s_openapi::ByteString(pem.as_bytes().to_vec())).unwrap();
+    json!({"metadata": {"name": "idm-tls"}, "data": {"tls.crt": data(certificate), "tls.key": data(key)}})
+}
+
+impl World {
+    fn new() -> Self {
+        let shelf = Shelf::default();
+        put_kanidm(&shelf);
+        let life = Life::begin(shelf.client());
+        Self { shelf, life }
     }
 
     /// A world in which the certificate is there, everything is applied, and the StatefulSet's controller has made the pod.
@@ -83,11 +113,8 @@ impl World {
 
     fn give_certificate(&self) {
         let certified = rcgen::generate_simple_self_signed(["idm.example.com".to_owned()]).unwrap();
-        let data = |pem: String| serde_json::to_value(k8s_openapi::ByteString(pem.into_bytes())).unwrap();
-        self.shelf.put(
-            &secret("idm-tls"),
-            json!({"metadata": {"name": "idm-tls"}, "data": {"tls.crt": data(certified.cert.pem()), "tls.key": data(certified.signing_key.serialize_pem())}}),
-        );
+        let secret_of = certificate_secret(&certified.cert.pem(), &certified.signing_key.serialize_pem());
+        self.shelf.put(&secret("idm-tls"), secret_of);
     }
 
     fn wanted_hash(&self) -> String {
@@ -113,16 +140,11 @@ impl World {
 
     async fn pass(&self) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        self.clusters.pass(&kanidm).await
+        self.life.clusters.pass(&kanidm).await
     }
 
-    /// `Ready` as `status reason`, and its message.
     fn ready(&self) -> (String, String) {
-        let conditions = self.shelf.get(KANIDM).unwrap()["status"]["conditions"].clone();
-        let ready =
-            conditions.as_array().unwrap().iter().find(|condition| condition["type"] == "Ready").cloned().unwrap();
-        let text = |field: &str| ready[field].as_str().unwrap().to_owned();
-        (format!("{} {}", text("status"), text("reason")), text("message"))
+        ready(&self.shelf)
     }
 
     fn change(&self, pointer: &str, value: Json) {
@@ -292,7 +314,7 @@ async fn a_refusal_of_kubernetes_is_shown_and_an_outage_is_retried() {
 #[tokio::test]
 async fn without_the_lease_nothing_is_written() {
     let world = World::new();
-    world.clusters.ctx.guard.close();
+    world.life.clusters.ctx.guard.close();
     assert!(matches!(world.pass().await, Err(Error::NotLeader)));
     assert_eq!(world.shelf.writes(), Vec::<String>::new());
 }

@@ -4,10 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::routing::any;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Map, Value as Json, json};
+
+use super::Faults;
+use super::node::Node;
 
 /// What the server holds and what was done to it.
 #[derive(Default)]
@@ -24,15 +32,54 @@ pub(crate) struct Held {
 }
 
 /// The server.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Shelf {
     pub(crate) held: Arc<Mutex<Held>>,
+    faults: Arc<Faults>,
+    node: Option<Node>,
+}
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Self { held: Arc::default(), faults: Arc::new(Faults::none()), node: None }
+    }
 }
 
 impl Shelf {
+    /// An API server whose pods all run this node.
+    pub(crate) fn before(node: Node, faults: Arc<Faults>) -> Self {
+        Self { held: Arc::default(), faults, node: Some(node) }
+    }
+
+    /// Serves in memory: everything but processes in pods.
     pub(crate) fn client(&self) -> kube::Client {
         let server = self.clone();
-        kube::Client::new(tower::service_fn(move |request| server.clone().serve(request)), "default")
+        let serve = move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect().await.unwrap().to_bytes();
+                Ok::<_, std::convert::Infallible>(server.serve(&parts.method, &parts.uri, &body).await.map(Body::from))
+            }
+        };
+        kube::Client::new(tower::service_fn(serve), "default")
+    }
+
+    /// Serves on loopback until the test ends: a process in a pod needs a real connection.
+    pub(crate) async fn connected_client(&self) -> kube::Client {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Router::new()
+            .route("/api/v1/namespaces/{namespace}/pods/{pod}/exec", any(exec))
+            .fallback(any(|State(shelf): State<Self>, method: Method, uri: http::Uri, body: Bytes| async move {
+                shelf.serve(&method, &uri, &body).await.map(axum::body::Body::from)
+            }))
+            .with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let mut config = kube::Config::new(url.parse().unwrap());
+        config.default_retry = false;
+        kube::Client::try_from(config).unwrap()
     }
 
     /// Puts an object there, as somebody else's.
@@ -71,14 +118,33 @@ impl Shelf {
         std::mem::take(&mut self.held.lock().unwrap().writes)
     }
 
-    async fn serve(self, request: Request<Body>) -> Result<Response<Body>, std::convert::Infallible> {
-        let (parts, body) = request.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        let body: Json = serde_json::from_slice(&body).unwrap_or(Json::Null);
-        let (status, answer) = self.held.lock().unwrap().answer(&parts.method, &parts.uri, &body);
-        let body = Body::from(serde_json::to_vec(&answer).unwrap());
-        Ok(Response::builder().status(status).header("content-type", "application/json").body(body).unwrap())
+    async fn serve(&self, method: &Method, uri: &http::Uri, body: &[u8]) -> Response<Vec<u8>> {
+        let fate = self.faults.arrives().await;
+        let body: Json = serde_json::from_slice(body).unwrap_or(Json::Null);
+        let (status, answer) = self.held.lock().unwrap().answer(method, uri, &body);
+        self.faults.carried_out(fate).await;
+        let body = serde_json::to_vec(&answer).unwrap();
+        Response::builder().status(status).header("content-type", "application/json").body(body).unwrap()
     }
+}
+
+/// Runs the node helper: one message for what it prints, one for how it ended.
+async fn exec(State(shelf): State<Shelf>, uri: http::Uri, upgrade: WebSocketUpgrade) -> axum::response::Response {
+    const STDOUT: u8 = 1;
+    const STATUS: u8 = 3;
+    let fate = shelf.faults.arrives().await;
+    let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let command: Vec<_> = query.filter(|(key, _)| key == "command").map(|(_, word)| word.into_owned()).collect();
+    let printed = shelf.node.as_ref().unwrap().helper(&command);
+    shelf.faults.carried_out(fate).await;
+    let message = |channel: u8, json: &Json| Message::Binary([&[channel], json.to_string().as_bytes()].concat().into());
+    let (stdout, status) = (message(STDOUT, &printed), message(STATUS, &json!({"status": "Success"})));
+    upgrade.protocols(["v4.channel.k8s.io"]).on_upgrade(|mut socket| async move {
+        for message in [stdout, status, Message::Close(None)] {
+            // Somebody who has heard enough may be gone.
+            let _ = socket.send(message).await;
+        }
+    })
 }
 
 impl Held {

@@ -1,0 +1,271 @@
+//! The first start and its repair, beside a server that draws passwords and tokens: killed at every call, and changed behind our back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+
+use super::*;
+use crate::scenario::node::Node;
+use crate::scenario::{Faults, Side};
+use crate::targets::ObjectKey;
+
+struct Scene {
+    shelf: Shelf,
+    node: Node,
+    faults: Arc<Faults>,
+}
+
+fn idm() -> ObjectKey {
+    ObjectKey { namespace: "default".to_owned(), name: "idm".to_owned() }
+}
+
+impl Scene {
+    /// Everything up to a server that has started: what Kubernetes itself would bring about.
+    async fn with_a_started_server() -> Self {
+        Self::with_a_started_server_on(Json::Null).await
+    }
+
+    /// The same, with its database on this storage.
+    async fn with_a_started_server_on(storage: Json) -> Self {
+        let faults = Arc::new(Faults::none());
+        let node = Node::start(faults.clone()).await;
+        let scene = Self { shelf: Shelf::before(node.clone(), faults.clone()), node, faults };
+        put_kanidm(&scene.shelf);
+        let mut kanidm = scene.shelf.get(KANIDM).unwrap();
+        kanidm["spec"]["storage"] = storage;
+        scene.shelf.put(KANIDM, kanidm);
+        let (certificate, key) = &scene.node.certificate;
+        scene.shelf.put(&secret("idm-tls"), certificate_secret(certificate, key));
+        scene.pass(&Life::begin(scene.shelf.client())).await.unwrap();
+        scene.start_pod("containerd://1");
+        scene
+    }
+
+    fn start_pod(&self, run: &str) {
+        let set = self.shelf.get(STATEFULSET).unwrap();
+        let hash = &set["spec"]["template"]["metadata"]["annotations"]["kanidm.kaniop.rs/template-hash"];
+        self.shelf.put(
+            POD,
+            json!({
+                "metadata": {
+                    "name": "idm-default-0",
+                    "labels": {"kanidm.kaniop.rs/cluster": "idm"},
+                    "annotations": {"kanidm.kaniop.rs/template-hash": hash},
+                    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "idm-default", "controller": true, "uid": set["metadata"]["uid"]}],
+                },
+                "status": {
+                    "podIP": self.node.ip.to_string(),
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                    "containerStatuses": [{"name": "kanidm", "started": true, "ready": true, "restartCount": 0, "image": "i", "imageID": "i", "containerID": run}],
+                },
+            }),
+        );
+    }
+
+    async fn pass(&self, life: &Life) -> Result<Action, Error> {
+        let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
+        life.clusters.pass(&kanidm).await
+    }
+
+    async fn begin(&self) -> Life {
+        Life::begin(self.shelf.connected_client().await)
+    }
+
+    /// Passes until the Kanidm is Ready, woken as the controller would be.
+    async fn until_ready(&self, life: &Life) {
+        let mut news = life.clusters.ctx.targets.subscribe();
+        for _ in 0..100 {
+            let again = self.pass(life).await.unwrap();
+            if ready(&self.shelf).0 == "True Ready" {
+                return;
+            }
+            if again == Action::await_change() {
+                panic!("it waits for a change: {:?}", ready(&self.shelf));
+            }
+            let _ = tokio::time::timeout(Duration::from_millis(200), news.recv()).await;
+        }
+        panic!("it does not become Ready: {:?}", ready(&self.shelf));
+    }
+
+    fn stored(&self, name: &str, key: &str) -> Option<String> {
+        let secret: k8s_openapi::api::core::v1::Secret =
+            serde_json::from_value(self.shelf.get(&secret(name))?).unwrap();
+        Some(String::from_utf8(secret.data?.get(key)?.0.clone()).unwrap())
+    }
+
+    fn is_whole(&self) {
+        let held = self.node.held.lock().unwrap();
+        assert_eq!(self.stored("idm-admin-passwords", "ADMIN_PASSWORD").as_ref(), held.passwords.get("admin"));
+        assert_eq!(self.stored("idm-admin-passwords", "IDM_ADMIN_PASSWORD").as_ref(), held.passwords.get("idm_admin"));
+        let tokens: Vec<_> = held.tokens.keys().cloned().collect();
+        assert_eq!(
+            self.stored("idm-operator-token", "token").into_iter().collect::<Vec<_>>(),
+            tokens,
+            "one token, and it is stored"
+        );
+        assert!(held.admins.contains("kaniop-operator"));
+        assert_eq!(self.shelf.get(KANIDM).unwrap()["status"]["domainUuid"], held.domain.to_string());
+    }
+
+    /// Resets of the administrators, and login attempts.
+    fn counts(&self) -> (usize, usize) {
+        let held = self.node.held.lock().unwrap();
+        (held.resets, held.logins)
+    }
+
+    fn events(&self) -> Vec<String> {
+        std::mem::take(&mut self.shelf.held.lock().unwrap().events)
+    }
+}
+
+#[tokio::test]
+async fn a_fresh_server_is_set_up_once_and_then_left_alone() {
+    let scene = Scene::with_a_started_server().await;
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    scene.is_whole();
+    assert_eq!(scene.counts(), (1, 1));
+    scene.shelf.writes();
+    for _ in 0..3 {
+        scene.pass(&life).await.unwrap();
+    }
+    // A new life of the operator asks the server again who it is, and changes nothing.
+    let next = scene.begin().await;
+    scene.until_ready(&next).await;
+    scene.pass(&next).await.unwrap();
+    let status = scene.shelf.writes();
+    assert!(status.iter().all(|write| write.ends_with("/idm/status")), "{status:?}");
+    assert_eq!(scene.counts(), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_any_call_it_ends_with_one_token_and_resets_again_only_where_the_answer_was_lost() {
+    let scene = Scene::with_a_started_server().await;
+    scene.until_ready(&scene.begin().await).await;
+    let calls = scene.faults.calls();
+    let lives = (1..=calls).flat_map(|nth| [(nth, Side::Before), (nth, Side::After)]);
+    let killed: Vec<_> =
+        futures::stream::iter(lives).map(|(nth, side)| killed_at(nth, side)).buffer_unordered(16).collect().await;
+    let early = killed.iter().filter(|killed| **killed).count();
+    assert!(early > calls, "{early} of {} lives ended early", killed.len());
+}
+
+/// Whether the first life ended there. What the second one leaves is checked.
+async fn killed_at(nth: usize, side: Side) -> bool {
+    let scene = Scene::with_a_started_server().await;
+    let life = scene.begin().await;
+    scene.faults.arm(nth, side);
+    let killed = tokio::select! {
+        () = scene.until_ready(&life) => false,
+        () = scene.faults.death() => true,
+    };
+    life.clusters.ctx.targets.remove(&idm());
+    scene.faults.disarm();
+    let resets = scene.counts().0;
+    let lost = resets > 0 && scene.stored("idm-admin-passwords", "ADMIN_PASSWORD").is_none();
+    scene.until_ready(&scene.begin().await).await;
+    scene.is_whole();
+    let again = scene.counts().0 - resets;
+    assert_eq!(again, usize::from(lost || resets == 0), "killed {side:?} call {nth}: {resets} resets, then {again}");
+    killed
+}
+
+#[tokio::test]
+async fn a_token_that_was_revoked_is_replaced_without_a_reset_and_told_once() {
+    let scene = Scene::with_a_started_server().await;
+    scene.until_ready(&scene.begin().await).await;
+    scene.events();
+    scene.node.held.lock().unwrap().tokens.clear();
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    scene.is_whole();
+    assert_eq!(scene.node.held.lock().unwrap().resets, 1);
+    assert_eq!(scene.events(), ["TokenReplaced"]);
+}
+
+#[tokio::test]
+async fn a_password_and_token_changed_behind_our_back_heal_with_one_reset_and_no_storm_of_logins() {
+    let scene = Scene::with_a_started_server().await;
+    scene.until_ready(&scene.begin().await).await;
+    scene.events();
+    {
+        let mut held = scene.node.held.lock().unwrap();
+        held.tokens.clear();
+        held.passwords.insert("idm_admin".to_owned(), "somebody's".to_owned());
+        held.logins = 0;
+    }
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    scene.is_whole();
+    assert_eq!(scene.counts(), (2, 2), "one refused login, one reset, one login");
+    assert_eq!(scene.events(), ["PasswordsReset", "TokenReplaced"]);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_even_new_passwords_is_reset_once_and_asked_ever_more_rarely() {
+    let scene = Scene::with_a_started_server().await;
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    scene.node.held.lock().unwrap().tokens.clear();
+    scene.shelf.held.lock().unwrap().objects.remove(&secret("idm-operator-token"));
+    for _ in 0..30 {
+        scene.node.held.lock().unwrap().passwords.insert("idm_admin".to_owned(), "always another".to_owned());
+        scene.pass(&life).await.unwrap();
+    }
+    assert_eq!(scene.counts(), (2, 2), "30 passes at once");
+}
+
+#[tokio::test]
+async fn a_deleted_secret_with_passwords_resets_both() {
+    let scene = Scene::with_a_started_server().await;
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    scene.shelf.held.lock().unwrap().objects.remove(&secret("idm-admin-passwords"));
+    scene.pass(&life).await.unwrap();
+    scene.is_whole();
+    assert_eq!(scene.node.held.lock().unwrap().resets, 2);
+}
+
+#[tokio::test]
+async fn no_password_is_made_that_could_not_be_stored() {
+    let scene = Scene::with_a_started_server().await;
+    scene.shelf.put(&secret("idm-admin-passwords"), json!({"metadata": {"name": "idm-admin-passwords"}}));
+    scene.pass(&scene.begin().await).await.unwrap();
+    assert_eq!(ready(&scene.shelf).0, "False NameConflict");
+    assert_eq!(scene.node.held.lock().unwrap().resets, 0);
+}
+
+#[tokio::test]
+async fn a_volume_that_was_exchanged_is_told_and_nothing_is_done_to_the_server() {
+    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let scene = Scene::with_a_started_server_on(json!({"volumeClaimTemplate": claim})).await;
+    scene.until_ready(&scene.begin().await).await;
+    scene.node.held.lock().unwrap().domain = uuid::Uuid::from_u128(2);
+    scene.start_pod("containerd://2");
+    let life = scene.begin().await;
+    scene.pass(&life).await.unwrap();
+    let (verdict, message) = ready(&scene.shelf);
+    assert_eq!(verdict, "False DomainMismatch");
+    assert!(message.contains("remove status.domainUuid"), "{message}");
+    assert_eq!(scene.node.held.lock().unwrap().resets, 1);
+    assert!(life.clusters.ctx.targets.get(&idm()).is_none());
+}
+
+#[tokio::test]
+async fn a_database_that_ended_with_its_pod_is_set_up_anew() {
+    let scene = Scene::with_a_started_server().await;
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    {
+        let mut held = scene.node.held.lock().unwrap();
+        (held.domain, held.passwords, held.tokens) = (uuid::Uuid::from_u128(2), [].into(), [].into());
+        (held.accounts, held.admins) = ([].into(), [].into());
+    }
+    scene.start_pod("containerd://2");
+    scene.until_ready(&life).await;
+    scene.pass(&life).await.unwrap();
+    scene.until_ready(&life).await;
+    scene.is_whole();
+    assert_eq!(scene.node.held.lock().unwrap().resets, 2);
+}
