@@ -4,6 +4,7 @@
 mod accounts;
 mod certificates;
 mod entries;
+mod fields;
 mod node;
 mod refusals;
 mod server;
