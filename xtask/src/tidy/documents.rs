@@ -15,7 +15,34 @@ pub(super) const RULES: &[Rule] = &[
     Rule { says: "every page of the book is in its summary", check: pages_are_listed },
     Rule { says: "every make target is one line and is in its help", check: makefile_is_thin },
     Rule { says: "every example is applied by a test", check: examples_are_tested },
+    Rule { says: "the recipe of a field is true: a text stands in three places", check: a_field_has_three_places },
 ];
+
+/// An optional text of a person that was added by the recipe in ARCHITECTURE.md, and the three places that it stands in.
+const FIELD: (&str, [&str; 3]) = (
+    "legalname",
+    [
+        "crates/kaniop-api/src/person.rs",
+        "crates/kaniop-core/src/identity/person.rs",
+        "crates/kaniop-core/tests/goldens/KanidmPersonAccount/legalname.yaml",
+    ],
+);
+
+/// The product knows the field where the recipe says, and nowhere else: its golden, and no other code than API and table.
+fn a_field_has_three_places(sources: &[Source]) -> Result<Vec<String>> {
+    let (field, places) = FIELD;
+    let is_product = |source: &&Source| {
+        let mut crates = ["kaniop-api", "kaniop-core", "kaniop-kanidm", "kaniop-operator"].into_iter();
+        crates.any(|name| source.is_of(name))
+    };
+    let elsewhere = sources.iter().filter(is_product).filter(|source| source.code().contains(field));
+    let elsewhere = elsewhere.filter(|source| !places.contains(&source.path.as_str()));
+    let missing = places.into_iter().filter(|place| !text(sources, place).contains(field));
+    Ok(elsewhere
+        .map(|source| format!("{} knows {field} too", source.path))
+        .chain(missing.map(|place| format!("{place} does not know {field}")))
+        .collect())
+}
 
 fn documents(sources: &[Source]) -> impl Iterator<Item = &Source> {
     sources.iter().filter(|source| source.path.ends_with(".md"))
@@ -162,6 +189,13 @@ mod tests {
         holds(RULES, "every xtask command");
         assert_eq!(xtask_commands(&sample("README.md", "`cargo xtask fly`")).unwrap(), ["README.md: cargo xtask fly"]);
         assert_eq!(xtask_commands(&sample("README.md", "`cargo xtask gen --check`")).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn the_recipe_of_a_field_is_true() {
+        holds(RULES, "the recipe of a field");
+        let strayed = a_field_has_three_places(&sample("crates/kaniop-operator/src/a.rs", "\"legalname\"")).unwrap();
+        assert_eq!(strayed.len(), 4, "{strayed:?}");
     }
 
     #[test]

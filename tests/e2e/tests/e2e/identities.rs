@@ -1,7 +1,7 @@
 //! People and groups through their life.
 
 use kaniop_e2e::cluster::Cluster;
-use kaniop_e2e::condition;
+use kaniop_e2e::{condition, example};
 use serde_json::json;
 
 use super::{SHARED, group, person, shared};
@@ -24,6 +24,27 @@ async fn a_changed_spec_reaches_the_server_and_a_deleted_object_takes_its_entry_
 
     cluster.delete("KanidmPersonAccount", SHARED, "edsger").await;
     assert!(!server.names("person").await.contains(&"edsger".to_owned()));
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
+async fn people_and_groups_for_machines_get_numbers_keys_and_a_policy() {
+    let cluster = Cluster::connect().await;
+    let server = shared(&cluster).await;
+    let objects = example("examples/machines");
+    for object in &objects {
+        cluster.apply(object).await;
+    }
+    let group = cluster.ready("KanidmGroup", SHARED, "operators").await;
+    let person = cluster.ready("KanidmPersonAccount", SHARED, "linus").await;
+    assert_eq!(server.values("/v1/group/operators", "member").await, ["linus@idm.example.com"]);
+    assert_eq!(server.values("/v1/group/operators", "credential_type_minimum").await, ["mfa"]);
+    assert_eq!(server.values("/v1/person/linus", "loginshell").await, ["/bin/bash"]);
+    for (path, object) in [("/v1/group/operators", &group), ("/v1/person/linus", &person)] {
+        assert_eq!(server.values(path, "gidnumber").await, [object.data["status"]["gid"].to_string()], "{path}");
+    }
+    cluster.delete("KanidmGroup", SHARED, "operators").await;
+    cluster.delete("KanidmPersonAccount", SHARED, "linus").await;
 }
 
 #[tokio::test]
