@@ -71,6 +71,7 @@ fn up(cluster: &Cluster) -> Result<()> {
         }
     }
     cluster.up()?;
+    install::not_of_somebody_else(cluster)?;
     println!("\n== images");
     let images = images::ensure(cluster)?;
     interrupt::check()?;

@@ -104,11 +104,7 @@ fn must_be_unused(cluster: &Cluster) -> Result<()> {
             "the operator is installed on this cluster already: remove it first (`make demo-down`), or say `cargo xtask e2e --keep` to use it"
         );
     }
-    let kinds = output(&mut cluster.kubectl(["get", "crd", "kanidms.kaniop.rs", "--ignore-not-found", "-o", "name"]))?;
-    if !kinds.trim().is_empty() {
-        bail!("another Kaniop is on this cluster: the tests need one of their own");
-    }
-    Ok(())
+    install::not_of_somebody_else(cluster)
 }
 
 fn clean(cluster: &Cluster) -> Result<()> {

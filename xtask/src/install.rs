@@ -50,6 +50,20 @@ pub(crate) fn installed(cluster: &Cluster) -> bool {
     succeeds(&mut cluster.helm(["status", RELEASE, "--namespace", NAMESPACE]))
 }
 
+/// Fails when the kinds are there but not our release: then the cluster, or a person, has a Kaniop of its own.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn not_of_somebody_else(cluster: &Cluster) -> Result<()> {
+    let kinds = output(&mut cluster.kubectl(["get", "crd", "kanidms.kaniop.rs", "--ignore-not-found", "-o", "name"]))?;
+    if !kinds.trim().is_empty() && !installed(cluster) {
+        bail!(
+            "there is a Kaniop on this cluster already (or what is left of one: its CustomResourceDefinitions); remove it, or use another cluster"
+        );
+    }
+    Ok(())
+}
+
 /// Installs or upgrades the operator and waits until it is ready. `interval` in seconds, the chart's own when absent.
 ///
 /// # Errors
@@ -85,17 +99,20 @@ fn values(images: &Images) -> Vec<String> {
     ]
 }
 
-/// Removes the operator and the kinds, with every object of them. The entries on servers that still run stay.
+/// Removes the kinds, with every object of them, and the operator. The entries on servers that still run stay.
 ///
 /// # Errors
-/// When the cluster refuses.
+/// When the cluster refuses, or objects are not released.
 pub(crate) fn uninstall(cluster: &Cluster) -> Result<()> {
+    // The definitions go first: while they do, the operator releases the objects, which without it would stay for ever.
+    phase("remove the kinds", || {
+        let crds = root().join("charts/kaniop/crds");
+        output(cluster.kubectl(["delete", "--ignore-not-found", "--timeout=3m", "-f"]).arg(crds))
+    })?;
     phase("remove the operator", || {
         if installed(cluster) {
             output(&mut cluster.helm(["uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", "--timeout=2m"]))?;
         }
-        let crds = root().join("charts/kaniop/crds");
-        output(cluster.kubectl(["delete", "--ignore-not-found", "--timeout=2m", "-f"]).arg(crds))?;
         output(&mut cluster.kubectl(["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=2m"])).map(drop)
     })
 }

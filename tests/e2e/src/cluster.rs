@@ -62,6 +62,9 @@ impl Cluster {
     }
 
     /// Makes a namespace that refuses every pod with more rights than it needs.
+    ///
+    /// # Panics
+    /// When it is refused.
     pub async fn namespace(&self, name: &str) {
         let labels = json!({"pod-security.kubernetes.io/enforce": "restricted", "kaniop.rs/e2e": "true"});
         self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}))
