@@ -1,13 +1,19 @@
-//! The Kanidm server of a test, asked as a bystander asks it: by its Service's address, with the password from the Secret.
+//! The Kanidm server of a test, asked as a bystander asks it: by its Service's address, with the password from the Secret. On a cluster
+//! whose addresses are out of reach (`KANIOP_CLUSTER=external`) the way leads through the API server instead.
 
 use std::net::SocketAddr;
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Pod, Service, ServiceSpec};
 use kaniop_outside::{Error, Server, Session};
-use kube::api::Api;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
 use serde_json::Value;
+use tokio::net::TcpListener;
 
 use crate::cluster::Cluster;
+
+/// Port of the server in its pod.
+const PORT: u16 = 8443;
 
 /// A way to the server of a Kanidm, logged in as `idm_admin`.
 #[derive(Clone)]
@@ -24,8 +30,12 @@ impl Bystander {
     pub async fn of(cluster: &Cluster, namespace: &str, name: &str, host: &str) -> Self {
         let services: Api<Service> = Api::namespaced(cluster.client.clone(), namespace);
         let spec = services.get(name).await.unwrap().spec.unwrap();
-        let port = u16::try_from(spec.ports.unwrap()[0].port).unwrap();
-        let address = SocketAddr::new(spec.cluster_ip.unwrap().parse().unwrap(), port);
+        let address = if std::env::var("KANIOP_CLUSTER").is_ok_and(|whose| whose == "external") {
+            forwarded(cluster, namespace, &spec).await
+        } else {
+            let port = spec.ports.as_ref().unwrap()[0].port;
+            SocketAddr::new(spec.cluster_ip.as_ref().unwrap().parse().unwrap(), port.try_into().unwrap())
+        };
         let authority = cluster.secret(namespace, &format!("{name}-tls"), "ca.crt").await;
         let password = cluster.secret(namespace, &format!("{name}-admin-passwords"), "IDM_ADMIN_PASSWORD").await;
         let server = Server::new(address, host, &authority).unwrap();
@@ -89,4 +99,22 @@ impl Bystander {
         let server = self.server.clone();
         tokio::task::spawn_blocking(move || server.get("/dev/requests")).await.unwrap().ok().filter(Value::is_object)
     }
+}
+
+/// A local address that leads to a pod of the Service, through the API server, for as long as the test runs.
+async fn forwarded(cluster: &Cluster, namespace: &str, service: &ServiceSpec) -> SocketAddr {
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+    let labels: Vec<_> = service.selector.iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
+    let pod = pods.list(&ListParams::default().labels(&labels.join(","))).await.unwrap().items.remove(0).name_any();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let mut forwarder = pods.portforward(&pod, &[PORT]).await.unwrap();
+            let mut far = forwarder.take_stream(PORT).unwrap();
+            // Either side may end the connection at any time.
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+        }
+    });
+    address
 }

@@ -126,6 +126,9 @@ async fn wrong_people_and_groups_are_refused_with_the_reason() {
     )
     .await;
     refused(&cluster, &spec("KanidmGroup", &space, |s| s["kanidmRef"] = json!({})), "spec.kanidmRef.name").await;
+    let hour = "privilegeExpiry must be at most 3600 seconds (1 hour)";
+    refused(&cluster, &spec("KanidmGroup", &space, |s| s["accountPolicy"] = json!({"privilegeExpiry": 3601})), hour)
+        .await;
 }
 
 #[tokio::test]
