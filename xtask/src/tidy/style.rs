@@ -1,8 +1,13 @@
 //! How sources look: what rustfmt and clippy cannot say.
 
+use std::collections::BTreeSet;
+use std::process::Command;
+
 use anyhow::Result;
 
 use super::{Rule, Source};
+use crate::command::output;
+use crate::workspace::root;
 
 pub(super) const RULES: &[Rule] = &[
     Rule { says: "no source file is longer than 400 lines without its tests", check: short },
@@ -10,6 +15,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { says: "modules are named for what they do", check: named },
     Rule { says: "nothing tells of the machine or the tracker it was made with", check: portable },
     Rule { says: "the chart has the workspace's version", check: one_version },
+    Rule { says: "programs and tests are built from the same dependencies", check: one_build },
 ];
 
 const GATE: usize = 400;
@@ -93,6 +99,33 @@ fn one_version(sources: &[Source]) -> Result<Vec<String>> {
     Ok(differ.map(|key| format!("charts/kaniop/Chart.yaml: {key}is not {}", workspace.unwrap_or("(none)"))).collect())
 }
 
+/// What only tests ask of a shared dependency makes cargo build it, and all that depends on it, twice: minutes.
+fn one_build(_: &[Source]) -> Result<Vec<String>> {
+    let tree = |edges: &str| -> Result<String> {
+        let mut tree = Command::new("cargo");
+        tree.args([
+            "tree",
+            "--offline",
+            "--workspace",
+            "--prefix=none",
+            "--format={p} {f}",
+            &format!("--edges={edges}"),
+        ]);
+        output(tree.current_dir(root()))
+    };
+    Ok(built_twice(&tree("normal,build")?, &tree("normal,build,dev")?))
+}
+
+fn built_twice(programs: &str, tests: &str) -> Vec<String> {
+    let lines =
+        |tree| -> BTreeSet<String> { str::lines(tree).map(|line| line.trim_end_matches(" (*)").to_owned()).collect() };
+    let differ = lines(programs).difference(&lines(tests)).cloned().collect::<Vec<_>>();
+    differ
+        .into_iter()
+        .map(|line| format!("{line}: tests want more features of it; ask for them in tests/e2e/Cargo.toml too"))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{holds, sample};
@@ -142,5 +175,12 @@ mod tests {
         let mut sources = sample("Cargo.toml", "[workspace.package]\nversion = \"1.0.0\"\n");
         sources.extend(sample("charts/kaniop/Chart.yaml", "version: 1.0.0\nappVersion: 0.9.0\n"));
         assert_eq!(one_version(&sources).unwrap(), ["charts/kaniop/Chart.yaml: appVersion: is not 1.0.0"]);
+    }
+
+    #[test]
+    fn nothing_is_compiled_twice_because_tests_want_more_of_it() {
+        holds(RULES, "programs and tests");
+        let found = built_twice("a v1 x\nb v1 x\n", "a v1 x (*)\nb v1 x,y\nc v1\n");
+        assert!(found.len() == 1 && found[0].starts_with("b v1 x"), "{found:?}");
     }
 }
