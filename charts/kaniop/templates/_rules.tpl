@@ -17,10 +17,6 @@
   - apiGroups: [""]
     resources: [namespaces]
     verbs: [get]
-  # A claim that cannot be bound is named in Ready.
-  - apiGroups: [""]
-    resources: [persistentvolumeclaims]
-    verbs: [get, list, watch]
   # Servers are watched, and restarted one by one: rollouts are the operator's, so it deletes the pod that is next.
   - apiGroups: [""]
     resources: [pods]
@@ -40,7 +36,7 @@
   # One for each replica group.
   - apiGroups: ["apps"]
     resources: [statefulsets]
-    verbs: [get, list, watch, create, patch, delete]
+    verbs: [get, list, watch, create, patch]
   # Transitions are told as events.
   - apiGroups: ["events.k8s.io"]
     resources: [events]
@@ -51,7 +47,7 @@
     verbs: [get, list, watch, patch]
   # Children name their Kanidm as owner, which some clusters allow only with this.
   - apiGroups: ["kaniop.rs"]
-    resources: [kanidmgroups/finalizers, kanidmpersonaccounts/finalizers, kanidms/finalizers]
+    resources: [kanidms/finalizers]
     verbs: [update]
   # What was observed is reported.
   - apiGroups: ["kaniop.rs"]

@@ -62,14 +62,6 @@ pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Watched,
         group: "",
-        resources: &["persistentvolumeclaims"],
-        names: &[],
-        verbs: &["get", "list", "watch"],
-        why: "A claim that cannot be bound is named in Ready.",
-    },
-    Rule {
-        scope: Scope::Watched,
-        group: "",
         resources: &["pods"],
         names: &[],
         verbs: &["get", "list", "watch", "delete"],
@@ -105,7 +97,7 @@ pub const RULES: &[Rule] = &[
         group: "apps",
         resources: &["statefulsets"],
         names: &[],
-        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        verbs: &["get", "list", "watch", "create", "patch"],
         why: "One for each replica group.",
     },
     Rule {
@@ -127,7 +119,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Watched,
         group: "kaniop.rs",
-        resources: &["kanidmgroups/finalizers", "kanidmpersonaccounts/finalizers", "kanidms/finalizers"],
+        resources: &["kanidms/finalizers"],
         names: &[],
         verbs: &["update"],
         why: "Children name their Kanidm as owner, which some clusters allow only with this.",

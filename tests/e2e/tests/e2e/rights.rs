@@ -59,6 +59,7 @@ async fn the_operator_may_do_what_its_table_says() {
 async fn the_operator_may_do_nothing_that_would_give_it_more_or_destroy_data() {
     let cluster = Cluster::connect().await;
     let refused = [
+        ("", "persistentvolumeclaims", "get"),
         ("", "persistentvolumeclaims", "delete"),
         ("", "persistentvolumes", "get"),
         ("", "namespaces", "delete"),
@@ -71,11 +72,14 @@ async fn the_operator_may_do_nothing_that_would_give_it_more_or_destroy_data() {
         ("", "users", "impersonate"),
         ("apps", "deployments", "create"),
         ("apps", "daemonsets", "create"),
+        ("apps", "statefulsets", "delete"),
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations", "create"),
         ("apiextensions.k8s.io", "customresourcedefinitions", "patch"),
         ("coordination.k8s.io", "leases", "update"),
         ("kaniop.rs", "kanidms", "delete"),
+        ("kaniop.rs", "kanidmgroups/finalizers", "update"),
         ("kaniop.rs", "kanidmpersonaccounts", "create"),
+        ("kaniop.rs", "kanidmpersonaccounts/finalizers", "update"),
         ("rbac.authorization.k8s.io", "clusterroles", "escalate"),
         ("rbac.authorization.k8s.io", "clusterrolebindings", "create"),
         ("rbac.authorization.k8s.io", "rolebindings", "create"),
