@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kaniop_core::cluster::names::{HELPER_BINARY, SERVER_CONTAINER};
 use kaniop_kanidm::node::Answer;
 use kube::api::{Api, AttachParams, AttachedProcess};
+use kube::client::UpgradeConnectionError;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -23,8 +24,8 @@ const LARGEST_COMPLAINT: u64 = 2048;
 /// Asks the node helper in a pod: `kaniop node <arguments>`.
 ///
 /// # Errors
-/// [`Error::NotLeader`]; [`Error::Kubernetes`] when the process cannot be started; [`Error::Pod`] when it refuses, does not end in time, or does
-/// not answer as agreed.
+/// [`Error::NotLeader`]; [`Error::Pod`] when the process cannot be started, for whatever reason, refuses, does not end in time, or does not
+/// answer as agreed.
 pub async fn helper<T: DeserializeOwned>(
     ctx: &Context,
     namespace: &str,
@@ -35,12 +36,27 @@ pub async fn helper<T: DeserializeOwned>(
     let api: Api<Pod> = Api::namespaced(ctx.client.clone(), namespace);
     let command: Vec<_> = [HELPER_BINARY, "node"].iter().chain(arguments).copied().collect();
     let parameters = AttachParams::default().container(SERVER_CONTAINER).stdin(false).stdout(true).stderr(true);
-    let asked = async { Ok(collect(api.exec(pod, command, &parameters).await?).await) };
+    let asked = async { Ok::<_, kube::Error>(collect(api.exec(pod, command, &parameters).await?).await) };
     let told = match tokio::time::timeout(DEADLINE, asked).await {
-        Ok(told) => told.map_err(|error: kube::Error| Error::from(error))?,
+        Ok(told) => told.unwrap_or_else(|error| Err(not_started(&error))),
         Err(_) => Err(format!("the node helper did not end within {} s", DEADLINE.as_secs())),
     };
     told.and_then(|told| decode(&told)).map_err(|what| Error::Pod { pod: pod.to_owned(), what })
+}
+
+/// The API server's own words get lost where it refuses to switch protocols, so the usual causes are named instead.
+fn not_started(error: &kube::Error) -> String {
+    let code = match error {
+        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => code.as_u16(),
+        kube::Error::Api(status) => status.code,
+        _ => 0,
+    };
+    let hint = match code {
+        403 => " (a policy or the operator's role does not let it run a process in the pod)",
+        500..=599 => " (the API server does not reach the kubelet, or the pod is not running any more)",
+        _ => "",
+    };
+    format!("the node helper could not be started in it: {error}{hint}")
 }
 
 /// What a process left behind.

@@ -70,6 +70,24 @@ impl Clusters {
         }
     }
 
+    /// The same with what is stored and nothing else: where that does not lead to the server, it stops as it would have `otherwise`.
+    pub(super) async fn connect_as_stored(
+        &self,
+        scene: &Scene<'_>,
+        server: &Server<'_>,
+        otherwise: Stop,
+    ) -> Result<(), Stop> {
+        let name = names::token_secret(&scene.cluster.name);
+        let stored = observe::stored(&self.ctx, scene.owner, &name).await?;
+        let known = stored.read(OperatorToken::read).filter(|known| known.domain == Some(server.domain));
+        let Some(known) = known else { return Err(otherwise) };
+        let connection = Connection { endpoint: self.endpoint(scene, server)?, token: known.token.into() };
+        self.try_token(scene, &connection).map_err(|refused| match refused {
+            Refused::Token => otherwise,
+            Refused::Stop(stop) => stop,
+        })
+    }
+
     fn endpoint(&self, scene: &Scene<'_>, server: &Server<'_>) -> Result<Endpoint, Stop> {
         let Server { primary, tls, .. } = server;
         let bug = |what: String| Stop::Failed(Error::Bug(what));

@@ -103,10 +103,13 @@ impl Clusters {
             }
             return Err(Stop::Here(Access::NotTried, None));
         };
-        let domain = self.domain(scene, primary).await?;
+        let domain = match self.domain(scene, primary).await {
+            Ok(domain) => domain,
+            Err(stop) => return self.without_helper(scene, stored, primary, stop).await,
+        };
         let live =
             scene.servers.statefulsets.iter().find(|set| set.metadata.name.as_ref() == Some(&primary.statefulset));
-        let pinned = scene.kanidm.status.as_ref().and_then(|status| status.domain_uuid.as_deref());
+        let pinned = pinned(scene);
         let verdict = judge(pinned, domain, &scene.cluster.storage.settled(live));
         progress.domain = Some((domain, verdict));
         if verdict == Verdict::Mismatch {
@@ -134,6 +137,25 @@ impl Clusters {
             self.remember(&key, |memory| memory.domain = Some((run, report.domain.uuid)));
         }
         Ok(report.domain.uuid)
+    }
+
+    /// The helper serves to learn the domain and to make passwords. Where both are known and the server takes the stored token, which no server
+    /// of another domain would, it is not needed.
+    async fn without_helper(
+        &self,
+        scene: &Scene<'_>,
+        stored: &Stored,
+        primary: &PodSeen,
+        stop: Stop,
+    ) -> Result<(), Stop> {
+        let domain = pinned(scene).and_then(|uuid| Uuid::parse_str(uuid).ok());
+        let passwords_for = stored.read(Administrators::read).and_then(|known| known.domain);
+        match (scene.tls, domain, &stop) {
+            (TlsSeen::Usable(tls), Some(domain), Stop::Here(..)) if passwords_for == Some(domain) => {
+                self.connect_as_stored(scene, &Server { primary, domain, tls }, stop).await
+            }
+            _ => Err(stop),
+        }
     }
 
     /// The passwords that are stored, or new ones where those cannot be right.
@@ -196,7 +218,7 @@ impl Clusters {
         }
     }
 
-    /// A pod that does not tell is an outage, and shown as one; everything else ends the pass.
+    /// A pod that does not tell, or in which nothing can be started, is an outage, and shown as one.
     fn not_told(&self, scene: &Scene<'_>, error: Error) -> Stop {
         if !matches!(error, Error::Pod { .. }) {
             return Stop::Failed(error);
@@ -209,6 +231,10 @@ impl Clusters {
         );
         Stop::Here(Access::Failed(obstacle), Some(wait))
     }
+}
+
+fn pinned<'a>(scene: &Scene<'a>) -> Option<&'a str> {
+    scene.kanidm.status.as_ref().and_then(|status| status.domain_uuid.as_deref())
 }
 
 fn taken(name: &str) -> String {

@@ -32,6 +32,9 @@ use crate::targets::{Health, ObjectKey};
 /// No pass takes longer: two calls into a pod are the longest that it does.
 const DEADLINE: Duration = Duration::from_secs(150);
 
+/// Telling of a failed pass takes no longer.
+const TELLING: Duration = Duration::from_secs(20);
+
 /// The loop, and what it remembers. Everything in here can be lost at any time at the cost of asking once more.
 pub(crate) struct Clusters {
     ctx: Context,
@@ -87,14 +90,24 @@ async fn reconcile(kanidm: Arc<Kanidm>, clusters: Arc<Clusters>) -> Result<Actio
     let passed = passed.instrument(span.clone()).await;
     let outcome = passed.as_ref().map_or_else(Error::label, |_| "ok");
     clusters.ctx.metrics.pass("Kanidm", outcome, (clock.elapsed() - began).as_secs_f64());
-    Ok(passed.unwrap_or_else(|error| {
-        let wait = clusters.retry.next(key);
-        span.in_scope(|| tracing::warn!(%error, wait_s = wait.as_secs_f32(), "the pass failed and is tried again"));
-        Action::requeue(wait)
-    }))
+    match passed {
+        Ok(action) => Ok(action),
+        Err(error) => Ok(clusters.failed(&kanidm, &error).instrument(span).await),
+    }
 }
 
 impl Clusters {
+    /// What follows a pass that failed: it is told as far as that is possible, and tried again after a while.
+    async fn failed(&self, kanidm: &Kanidm, error: &Error) -> Action {
+        let wait = self.retry.next(key(kanidm));
+        tracing::warn!(%error, wait_s = wait.as_secs_f32(), "the pass failed and is tried again");
+        let told = tokio::time::timeout(TELLING, self.report_failure(kanidm, error)).await;
+        if let Err(error) = told.unwrap_or(Err(Error::Deadline(TELLING))) {
+            tracing::warn!(%error, "and that could not be told in the status either");
+        }
+        Action::requeue(wait)
+    }
+
     fn memory(&self, key: &ObjectKey) -> Memory {
         self.memories.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned().unwrap_or_default()
     }

@@ -5,6 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kaniop_api::Kanidm;
 use kaniop_api::kanidm::KanidmStatus;
 use kaniop_core::cluster::status::{World, status};
+use kaniop_core::condition::{self, Statement, Truth};
+use kaniop_core::reason::Reason;
+use kaniop_kanidm::Class;
 use kube::Resource;
 
 use super::Clusters;
@@ -24,9 +27,46 @@ impl Clusters {
         Ok(())
     }
 
+    /// Tells of a pass that failed: nobody can say whether the Kanidm is Ready, and all else stays as it was told last.
+    pub(super) async fn report_failure(&self, kanidm: &Kanidm, error: &Error) -> Result<(), Error> {
+        if matches!(error, Error::NotLeader) {
+            // Whoever leads now tells what is to be told.
+            return Ok(());
+        }
+        let old = kanidm.status.as_ref();
+        let before = old.and_then(ready);
+        let stated = Statement::new("Ready", Truth::Unknown, reason(error), format!("The last pass failed: {error}."));
+        let conditions = old.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let mut after = condition::after(conditions, &[stated], kanidm.metadata.generation, self.ctx.clock.now());
+        let Some(ready) = after.first().cloned() else { return Ok(()) };
+        // Texts of errors may differ each time (ports, durations), and each writing wakes the loop: it would never wait.
+        let verdict =
+            |condition: &Condition| (condition.status.clone(), condition.reason.clone(), condition.observed_generation);
+        if before.map(verdict) == Some(verdict(&ready)) {
+            return Ok(());
+        }
+        after.extend(conditions.iter().filter(|condition| condition.type_ != ready.type_).cloned());
+        after.sort_by(|a, b| a.type_.cmp(&b.type_));
+        let new = KanidmStatus { conditions: Some(after), ..old.cloned().unwrap_or_default() };
+        let written = crate::status::write(&self.ctx, kanidm, old, &new).await?;
+        if written && is_worse(before, &ready) {
+            self.tell(kanidm, true, event_reason(&ready.reason), &ready.message).await;
+        }
+        Ok(())
+    }
+
     pub(super) async fn tell(&self, kanidm: &Kanidm, warning: bool, reason: &str, note: &str) {
         let notice = Notice { warning, reason: reason.to_owned(), note: note.to_owned() };
         self.ctx.events.publish(&kanidm.object_ref(&()), notice).await;
+    }
+}
+
+/// The word for an error that ended a pass.
+fn reason(error: &Error) -> Reason {
+    match (error, error.class()) {
+        (Error::Kanidm(error), _) => error.reason(),
+        (_, Class::Retry) => Reason::ConnectionFailed,
+        (_, Class::Blocked | Class::Bug) => Reason::InternalError,
     }
 }
 

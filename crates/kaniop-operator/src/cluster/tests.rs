@@ -312,6 +312,38 @@ async fn a_refusal_of_kubernetes_is_shown_and_an_outage_is_retried() {
 }
 
 #[tokio::test]
+async fn a_pass_that_fails_leaves_no_ready_behind_keeps_the_rest_and_is_told_once() {
+    let world = World::running().await;
+    let turned = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2030-01-01T00:00:00Z", "observedGeneration": 1});
+    let index = world.shelf.get(KANIDM).unwrap()["status"]["conditions"].as_array().unwrap().len() - 1;
+    world.change(&format!("/status/conditions/{index}"), turned);
+    let before = world.shelf.get(KANIDM).unwrap()["status"].clone();
+    world.shelf.held.lock().unwrap().events.clear();
+    for _ in 0..3 {
+        world.shelf.held.lock().unwrap().broken = true;
+        let kanidm: Kanidm = serde_json::from_value(world.shelf.get(KANIDM).unwrap()).unwrap();
+        let error = world.pass().await.unwrap_err();
+        world.life.clusters.failed(&kanidm, &error).await;
+    }
+    let (verdict, message) = world.ready();
+    assert_eq!(verdict, "Unknown ConnectionFailed");
+    assert!(message.contains("The last pass failed: Kubernetes"), "{message}");
+    let mut after = world.shelf.get(KANIDM).unwrap()["status"].clone();
+    after["conditions"][index] = before["conditions"][index].clone();
+    assert_eq!(after, before, "all else stays");
+    assert_eq!(world.shelf.writes(), [format!("PATCH {KANIDM}/status")]);
+    assert_eq!(world.shelf.held.lock().unwrap().events, ["KanidmClientError"]);
+}
+
+#[tokio::test]
+async fn a_lost_lease_is_no_news_of_the_server() {
+    let world = World::running().await;
+    let kanidm: Kanidm = serde_json::from_value(world.shelf.get(KANIDM).unwrap()).unwrap();
+    world.life.clusters.failed(&kanidm, &Error::NotLeader).await;
+    assert_eq!(world.shelf.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn without_the_lease_nothing_is_written() {
     let world = World::new();
     world.life.clusters.ctx.guard.close();

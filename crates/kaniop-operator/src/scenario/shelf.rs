@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::response::IntoResponse;
 use axum::routing::any;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -28,6 +29,10 @@ pub(crate) struct Held {
     pub(crate) events: Vec<String>,
     /// Refuse the next write with this status and reason.
     pub(crate) refuse: Option<(u16, &'static str)>,
+    /// Fail whatever is asked of StatefulSets.
+    pub(crate) broken: bool,
+    /// Refuse to start processes in pods, with this status.
+    pub(crate) refuse_exec: Option<u16>,
     uids: usize,
 }
 
@@ -133,6 +138,9 @@ async fn exec(State(shelf): State<Shelf>, uri: http::Uri, upgrade: WebSocketUpgr
     const STDOUT: u8 = 1;
     const STATUS: u8 = 3;
     let fate = shelf.faults.arrives().await;
+    if let Some(code) = shelf.held.lock().unwrap().refuse_exec {
+        return StatusCode::from_u16(code).unwrap().into_response();
+    }
     let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let command: Vec<_> = query.filter(|(key, _)| key == "command").map(|(_, word)| word.into_owned()).collect();
     let printed = shelf.node.as_ref().unwrap().helper(&command);
@@ -153,6 +161,9 @@ impl Held {
         if path.contains("/events") {
             self.events.push(body["reason"].as_str().unwrap_or_default().to_owned());
             return (StatusCode::CREATED, body.clone());
+        }
+        if self.broken && path.contains("/statefulsets") {
+            return refused(500, "InternalError");
         }
         if method == Method::GET {
             return match self.objects.get(path) {

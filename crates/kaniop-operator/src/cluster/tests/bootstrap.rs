@@ -269,3 +269,52 @@ async fn a_database_that_ended_with_its_pod_is_set_up_anew() {
     scene.is_whole();
     assert_eq!(scene.node.held.lock().unwrap().resets, 2);
 }
+
+#[tokio::test]
+async fn a_pod_in_which_nothing_can_be_started_is_told_and_asked_ever_more_rarely() {
+    for code in [403, 500, 502] {
+        let scene = Scene::with_a_started_server().await;
+        scene.shelf.held.lock().unwrap().refuse_exec = Some(code);
+        let life = scene.begin().await;
+        for _ in 0..2 {
+            scene.pass(&life).await.unwrap();
+        }
+        let (verdict, message) = ready(&scene.shelf);
+        assert_eq!(verdict, "Unknown ConnectionFailed");
+        assert!(message.contains("could not be started in it") && message.contains(&code.to_string()), "{message}");
+        assert!(life.clusters.retry.next(idm()) >= Duration::from_secs(2), "the third wait");
+        assert_eq!(scene.counts(), (0, 0));
+        scene.shelf.held.lock().unwrap().refuse_exec = None;
+        scene.until_ready(&life).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_life_needs_no_process_in_the_pod_while_the_server_takes_the_stored_token() {
+    let scene = Scene::with_a_started_server().await;
+    scene.until_ready(&scene.begin().await).await;
+    scene.shelf.held.lock().unwrap().refuse_exec = Some(502);
+    let life = scene.begin().await;
+    for _ in 0..100 {
+        scene.pass(&life).await.unwrap();
+        if matches!(life.clusters.ctx.targets.health(&idm()), crate::targets::Health::Answers) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    scene.pass(&life).await.unwrap();
+    assert_eq!(ready(&scene.shelf).0, "True Ready");
+    assert_eq!(scene.counts(), (1, 1));
+    // A token that the server does not take proves nothing, and nothing is done without knowing the domain.
+    scene.node.held.lock().unwrap().tokens.clear();
+    let next = scene.begin().await;
+    for _ in 0..100 {
+        scene.pass(&next).await.unwrap();
+        if ready(&scene.shelf).0 == "Unknown ConnectionFailed" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(ready(&scene.shelf).1.contains("could not be asked through its pod"), "{:?}", ready(&scene.shelf));
+    assert_eq!(scene.counts(), (1, 1));
+}
