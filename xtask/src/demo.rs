@@ -1,20 +1,20 @@
 //! From nothing to a running Kanidm with people in it, and back. What it shows at the end is asked of the server itself,
 //! not of the operator.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use kaniop_outside::Session;
 use serde_json::Value;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, layout};
 use crate::command::{interactive, output};
 use crate::images::{self, Images};
 use crate::install;
+use crate::ownership::{self, Kind, Thing};
 use crate::report::{duration, note, phase};
-use crate::workspace::{output_folder, root, write};
+use crate::workspace::{root, write};
 use crate::{interrupt, outside, setup};
 
 mod ready;
@@ -40,7 +40,7 @@ pub(crate) struct Options {
 /// Runs the demo, or removes it.
 ///
 /// # Errors
-/// With what failed; what was made is removed again then, unless it is to be kept.
+/// With what failed; what was made is removed again then, unless it is to be kept. Before anything was installed, that is at most the cluster.
 pub(crate) fn run(options: &Options) -> Result<()> {
     interrupt::watch()?;
     let cluster = Cluster::from_env()?;
@@ -49,9 +49,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return down(&cluster);
     }
     let start = Instant::now();
-    let shown = up(&cluster);
-    if let Err(error) = shown {
-        if options.keep {
+    let is_new = cluster.is_new();
+    let prepared = prepare(&cluster, is_new);
+    // What was there before this run is not taken away because this run could not begin.
+    let has_begun = is_new || prepared.is_ok();
+    if let Err(error) = prepared.and_then(|images| up(&cluster, &images)) {
+        if !has_begun {
+            note("nothing was installed, and nothing is removed");
+        } else if options.keep {
             note("everything is left as it is; `make demo-down` removes it");
         } else if let Err(second) = down(&cluster) {
             note(format!("and it could not be removed: {second:#}"));
@@ -62,55 +67,73 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn up(cluster: &Cluster) -> Result<()> {
+/// Everything that comes before something is installed.
+fn prepare(cluster: &Cluster, is_new: bool) -> Result<Images> {
     println!("\n== machine and cluster");
     if !cluster.is_external() {
         setup::setup()?;
-        if !install::answers(cluster) {
-            write(&mark()?, "the cluster was brought up by the demo\n")?;
-        }
     }
     cluster.up()?;
-    install::not_of_somebody_else(cluster)?;
+    if is_new {
+        write(&mark(), "the cluster was brought up by the demo\n")?;
+    }
+    ownership::refuse_others(&look(cluster)?)?;
     println!("\n== images");
     let images = images::ensure(cluster)?;
     interrupt::check()?;
+    Ok(images)
+}
+
+fn up(cluster: &Cluster, images: &Images) -> Result<()> {
     println!("\n== operator");
-    install::install(cluster, &images, None)?;
+    install::install(cluster, images, None)?;
     interrupt::check()?;
     println!("\n== examples/quickstart");
-    quickstart(cluster, &images).inspect_err(|_| install::explain(cluster, &[NAMESPACE], "demo"))?;
+    quickstart(cluster, images).inspect_err(|_| install::explain(cluster, &[NAMESPACE], "demo"))?;
     println!("\n== asking the server itself");
     prove(cluster).inspect_err(|_| install::explain(cluster, &[NAMESPACE], "demo"))?;
     show(cluster)
 }
 
-/// Removes what the demo made: the cluster too, if it was not there before.
+/// Removes what the demo made, by its marks: the cluster too, if it was not there before.
 fn down(cluster: &Cluster) -> Result<()> {
-    let mark = mark()?;
-    if mark.exists() && !cluster.is_external() {
-        cluster.down(false)?;
-        return fs::remove_file(&mark).with_context(|| format!("remove {}", mark.display()));
+    let things = if install::answers(cluster) { Some(look(cluster)?) } else { None };
+    if takes_the_cluster(!cluster.is_external() && mark().exists(), things.as_deref()) {
+        return cluster.down(false);
     }
-    if !install::answers(cluster) {
+    let Some(things) = things else {
         note("no cluster answers: there is nothing to remove");
         return Ok(());
-    }
+    };
     println!("\n== removing the demo");
-    phase("remove the quickstart", || {
-        let delete = ["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=8m"];
-        output(&mut cluster.kubectl(delete)).map(drop)
-    })?;
+    if ownership::ours(&things, Kind::Namespace).contains(&NAMESPACE) {
+        phase("remove the quickstart", || {
+            let delete = ["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=8m"];
+            output(&mut cluster.kubectl(delete)).map(drop)
+        })?;
+    }
     install::uninstall(cluster)?;
     if !cluster.is_external() {
-        note("the cluster was up before the demo and stays up; `make cluster-down` ends it");
+        note(
+            "the cluster was there before the demo, or somebody else uses it, and stays up; `make cluster-down` ends it",
+        );
     }
     Ok(())
 }
 
-/// Says that the cluster is the demo's own.
-fn mark() -> Result<PathBuf> {
-    Ok(output_folder("demo")?.join("brought-the-cluster-up"))
+/// Whether the whole cluster goes: it is the demo's own, and nobody has put a Kaniop of theirs there since. When it does not answer, that it
+/// is the demo's own is enough: it would not be ended otherwise.
+fn takes_the_cluster(is_ours: bool, things: Option<&[Thing]>) -> bool {
+    is_ours && things.is_none_or(ownership::all_ours)
+}
+
+fn look(cluster: &Cluster) -> Result<Vec<Thing>> {
+    ownership::look(cluster, &[install::NAMESPACE, NAMESPACE])
+}
+
+/// Says that the cluster is the demo's own. It lies in the cluster's data, with which it goes.
+fn mark() -> PathBuf {
+    layout::data("made-by-the-demo")
 }
 
 fn quickstart(cluster: &Cluster, images: &Images) -> Result<()> {
@@ -134,19 +157,17 @@ fn quickstart(cluster: &Cluster, images: &Images) -> Result<()> {
 
 /// The objects of the quickstart, with the image that this cluster has.
 fn manifests(image: &str) -> Result<Vec<Value>> {
-    let folder = root().join("examples/quickstart");
-    let listed = fs::read_dir(&folder).with_context(|| format!("read {}", folder.display()))?;
-    let mut files = listed.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    files.sort();
-    let mut manifests = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
-        manifests.extend(outside::objects(&text).with_context(|| format!("in {}", file.display()))?);
-    }
-    for manifest in manifests.iter_mut().filter(|manifest| manifest["kind"] == "Kanidm") {
-        manifest["spec"]["image"] = image.into();
-    }
-    Ok(manifests)
+    let written = install::manifests(&root().join("examples/quickstart"))?;
+    let adapted = written.into_iter().map(|mut manifest| match manifest["kind"].as_str() {
+        // Applied without it, the mark would be taken off again.
+        Some("Namespace") => ownership::mark(manifest),
+        Some("Kanidm") => {
+            manifest["spec"]["image"] = image.into();
+            manifest
+        }
+        _ => manifest,
+    });
+    Ok(adapted.collect())
 }
 
 /// Asks the server over HTTPS, as its administrator, for everything that was declared.
@@ -207,11 +228,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_cluster_goes_only_when_the_demo_made_it_and_nobody_elses_kaniop_is_there() {
+        let (ours, theirs) = ownership::examples();
+        assert!(takes_the_cluster(true, Some(&[])));
+        assert!(takes_the_cluster(true, Some(&ours)));
+        assert!(takes_the_cluster(true, None));
+        assert!(!takes_the_cluster(true, Some(&theirs)));
+        assert!(!takes_the_cluster(false, Some(&ours)));
+        assert!(!takes_the_cluster(false, None));
+    }
+
+    #[test]
     fn the_quickstart_is_one_kanidm_with_the_clusters_image_and_people_in_it() {
         let all = manifests("localhost/x:1").unwrap();
         let kinds: Vec<_> = all.iter().map(|object| object["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["Namespace", "Kanidm", "KanidmGroup", "KanidmPersonAccount", "KanidmPersonAccount"]);
         assert_eq!(all[1]["spec"]["image"], "localhost/x:1");
+        assert_eq!(all[0], ownership::mark(all[0].clone()), "the namespace is marked as the demo's");
         assert_eq!(
             (all[1]["metadata"]["name"].as_str(), all[1]["spec"]["domain"].as_str()),
             (Some(KANIDM), Some(HOST))

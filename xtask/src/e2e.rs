@@ -3,13 +3,13 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::cluster::Cluster;
 use crate::command::{interactive, output};
 use crate::images::{self, Images};
 use crate::report::{note, phase};
-use crate::{install, interrupt, test};
+use crate::{install, interrupt, ownership, test};
 
 /// The operator's interval in seconds: short, so that "within one interval" does not take long to show.
 const INTERVAL: u32 = 5;
@@ -52,11 +52,15 @@ pub(crate) fn with(options: &Options) -> Result<()> {
     let cluster = Cluster::from_env()?;
     let _ours = install::claim(&cluster)?;
     let suite = phase("test program", || test::executable("e2e"))?;
-    let was_up = install::answers(&cluster);
+    let (is_new, was_up) = (cluster.is_new(), install::answers(&cluster));
     if was_up && !options.keep {
         must_be_unused(&cluster)?;
     }
-    let result = prepare(&cluster).and_then(|images| {
+    let prepared = prepare(&cluster, options.keep);
+    // What was there before this run is not taken away because this run could not begin.
+    let has_begun = is_new || prepared.is_ok();
+    let result = prepared.and_then(|images| {
+        install::install(&cluster, &images, Some(INTERVAL))?;
         let mut tests = cluster.in_network(&suite.to_string_lossy());
         tests.args(["--include-ignored", "--test-threads=1"]).args(&options.words);
         settings(&mut tests, &images);
@@ -71,16 +75,22 @@ pub(crate) fn with(options: &Options) -> Result<()> {
         return result;
     }
     // The tests' own failure says more than one of cleaning up.
-    let cleaned = if was_up { clean(&cluster) } else { cluster.down(false) };
-    result.and(cleaned.context("clean up after the tests"))
+    let cleaned = if has_begun && !is_new { clean(&cluster) } else { Ok(()) };
+    // Found absent, stopped with its data, or running: so it is left.
+    let ended = if was_up { Ok(()) } else { cluster.down(!is_new) };
+    result.and(cleaned.and(ended).context("clean up after the tests"))
 }
 
-fn prepare(cluster: &Cluster) -> Result<Images> {
+/// Everything that comes before something is installed.
+fn prepare(cluster: &Cluster, takes_what_is_there: bool) -> Result<Images> {
     cluster.up()?;
     interrupt::check()?;
+    // A cluster that was stopped may have come back with something.
+    if !takes_what_is_there {
+        must_be_unused(cluster)?;
+    }
     let images = images::ensure(cluster)?;
     interrupt::check()?;
-    install::install(cluster, &images, Some(INTERVAL))?;
     Ok(images)
 }
 
@@ -99,12 +109,8 @@ fn settings(tests: &mut Command, images: &Images) {
 
 /// The tests must not take over what a person, or the demo, has running.
 fn must_be_unused(cluster: &Cluster) -> Result<()> {
-    if install::installed(cluster) {
-        bail!(
-            "the operator is installed on this cluster already: remove it first (`make demo-down`), or say `cargo xtask e2e --keep` to use it"
-        );
-    }
-    install::not_of_somebody_else(cluster)
+    ownership::refuse_all(&ownership::look(cluster, &[install::NAMESPACE])?)
+        .context("the cluster is in use (`cargo xtask e2e --keep` takes what the demo made as it is)")
 }
 
 fn clean(cluster: &Cluster) -> Result<()> {

@@ -5,11 +5,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, layout, require_root};
 use crate::command::{output, output_with_input, succeeds, tail};
 use crate::images::Images;
+use crate::outside;
+use crate::ownership::{self, Kind};
 use crate::report::{note, phase};
 use crate::workspace::{output_folder, root, write};
 
@@ -46,34 +48,21 @@ pub(crate) fn answers(cluster: &Cluster) -> bool {
 }
 
 /// Whether the operator is installed.
-pub(crate) fn installed(cluster: &Cluster) -> bool {
+fn installed(cluster: &Cluster) -> bool {
     succeeds(&mut cluster.helm(["status", RELEASE, "--namespace", NAMESPACE]))
-}
-
-/// Fails when the kinds are there but not our release: then the cluster, or a person, has a Kaniop of its own.
-///
-/// # Errors
-/// In one line.
-pub(crate) fn not_of_somebody_else(cluster: &Cluster) -> Result<()> {
-    let kinds = output(&mut cluster.kubectl(["get", "crd", "kanidms.kaniop.rs", "--ignore-not-found", "-o", "name"]))?;
-    if !kinds.trim().is_empty() && !installed(cluster) {
-        bail!(
-            "there is a Kaniop on this cluster already (or what is left of one: its CustomResourceDefinitions); remove it, or use another cluster"
-        );
-    }
-    Ok(())
 }
 
 /// Installs or upgrades the operator and waits until it is ready. `interval` in seconds, the chart's own when absent.
 ///
 /// # Errors
-/// When the cluster refuses something or the operator does not become ready; its logs are shown then.
+/// When a Kaniop is there that is not ours, before anything is changed; when the cluster refuses something or the operator does not become
+/// ready; its logs are shown then.
 pub(crate) fn install(cluster: &Cluster, images: &Images, interval: Option<u32>) -> Result<()> {
+    ownership::refuse_others(&ownership::look(cluster, &[NAMESPACE])?)?;
     let crds = root().join("charts/kaniop/crds");
     phase("definitions of the kinds", || {
-        let mut apply =
-            cluster.kubectl(["apply", "--server-side", "--force-conflicts", "--field-manager=kaniop-setup", "-f"]);
-        output(apply.arg(&crds))?;
+        let items: Vec<_> = manifests(&crds)?.into_iter().map(ownership::mark).collect();
+        apply(cluster, &json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())?;
         output(cluster.kubectl(["wait", "--for=condition=Established", "--timeout=60s", "-f"]).arg(&crds))
     })?;
     phase("operator", || {
@@ -99,16 +88,26 @@ fn values(images: &Images) -> Vec<String> {
     ]
 }
 
-/// Removes the kinds, with every object of them, and the operator. The entries on servers that still run stay.
+/// Removes the kinds, with every object of them, and the operator, as far as we made them. The entries on servers that still run stay.
 ///
 /// # Errors
 /// When the cluster refuses, or objects are not released.
 pub(crate) fn uninstall(cluster: &Cluster) -> Result<()> {
     // The definitions go first: while they do, the operator releases the objects, which without it would stay for ever.
-    phase("remove the kinds", || {
-        let crds = root().join("charts/kaniop/crds");
-        output(cluster.kubectl(["delete", "--ignore-not-found", "--timeout=3m", "-f"]).arg(crds))
-    })?;
+    let things = ownership::look(cluster, &[NAMESPACE])?;
+    if let Some(spared) = ownership::spared(&things) {
+        note(format!("left alone, because neither demo nor tests made it: {spared}"));
+    }
+    let definitions = ownership::ours(&things, Kind::Definition);
+    if !definitions.is_empty() {
+        phase("remove the kinds", || {
+            let delete = ["delete", "customresourcedefinitions", "--ignore-not-found", "--timeout=3m"];
+            output(cluster.kubectl(delete).args(&definitions))
+        })?;
+    }
+    if ownership::ours(&things, Kind::Namespace).is_empty() {
+        return Ok(());
+    }
     phase("remove the operator", || {
         if installed(cluster) {
             output(&mut cluster.helm(["uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", "--timeout=2m"]))?;
@@ -117,14 +116,31 @@ pub(crate) fn uninstall(cluster: &Cluster) -> Result<()> {
     })
 }
 
-/// Makes a namespace, if it is not there, that refuses every pod with more rights than it needs.
+/// The objects in the files of a folder, in the order of their names.
+///
+/// # Errors
+/// When one of them cannot be read or is no YAML.
+pub(crate) fn manifests(folder: &Path) -> Result<Vec<Value>> {
+    let listed = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+    let mut files = listed.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    files.sort();
+    let mut manifests = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+        manifests.extend(outside::objects(&text).with_context(|| format!("in {}", file.display()))?);
+    }
+    Ok(manifests)
+}
+
+/// Makes a namespace of ours, if it is not there, that refuses every pod with more rights than it needs. Whoever calls it has made sure that
+/// there is none of somebody else's.
 ///
 /// # Errors
 /// When the cluster refuses.
 pub(crate) fn namespace(cluster: &Cluster, name: &str) -> Result<()> {
     let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
-    apply(cluster, &object.to_string())
+    apply(cluster, &ownership::mark(object).to_string())
 }
 
 /// Applies objects, as YAML or JSON.

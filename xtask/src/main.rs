@@ -13,6 +13,7 @@ mod install;
 mod interrupt;
 mod licences;
 mod outside;
+mod ownership;
 mod process;
 mod report;
 mod setup;

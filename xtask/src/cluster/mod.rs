@@ -71,6 +71,11 @@ impl Cluster {
         matches!(self, Self::External { .. })
     }
 
+    /// Whether it does not exist yet, not even as data: what is brought up now holds nothing of anybody's.
+    pub(crate) fn is_new(&self) -> bool {
+        !self.is_external() && !Path::new(layout::DATA).exists()
+    }
+
     /// Credentials of its administrator.
     pub(crate) fn kubeconfig(&self) -> &Path {
         match self {
