@@ -20,4 +20,4 @@ pub use client::Client;
 pub use error::{Class, Error};
 pub use http::Endpoint;
 pub use requests::{Operation, Outcome, Requests};
-pub use trust::Trust;
+pub use trust::{Trust, check_key};

@@ -10,8 +10,9 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
@@ -81,6 +82,24 @@ fn certificates<'a>(file: &str, pem: &'a [u8]) -> Result<Vec<CertificateDer<'a>>
         return Err(Error::Trust(format!("{file} of the TLS Secret has no certificate")));
     }
     Ok(found)
+}
+
+/// Whether the private key is one that a server can use, and belongs to the first certificate. Files in which the two do not fit together come
+/// from a renewal that was cut short, and no server starts with them.
+///
+/// # Errors
+/// [`Error::Trust`] with what is wrong, for people.
+pub fn check_key(tls_crt: &[u8], tls_key: &[u8]) -> Result<(), Error> {
+    let chain = certificates("tls.crt", tls_crt)?.into_iter().map(CertificateDer::into_owned).collect();
+    let key = PrivateKeyDer::from_pem_slice(tls_key)
+        .map_err(|error| Error::Trust(format!("tls.key of the TLS Secret has no private key: {error}")))?;
+    match CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()) {
+        Ok(_) => Ok(()),
+        Err(TlsError::InconsistentKeys(_)) => Err(Error::Trust(
+            "tls.key of the TLS Secret does not belong to its tls.crt: one of the two is of another renewal".to_owned(),
+        )),
+        Err(error) => Err(Error::Trust(format!("tls.key of the TLS Secret cannot be used: {error}"))),
+    }
 }
 
 fn authorities(pem: &[u8]) -> Result<RootCertStore, Error> {
@@ -169,5 +188,37 @@ fn within_dates(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), C
         Err(CertificateError::Expired)
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519};
+
+    #[test]
+    fn a_key_is_taken_exactly_with_the_certificate_that_it_belongs_to() {
+        for algorithm in [&PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519] {
+            let (own, other) = (KeyPair::generate_for(algorithm).unwrap(), KeyPair::generate_for(algorithm).unwrap());
+            let certificate = CertificateParams::new(["a.example.com".to_owned()]).unwrap().self_signed(&own).unwrap();
+            let check = |key: &str| check_key(certificate.pem().as_bytes(), key.as_bytes());
+            check(&own.serialize_pem()).unwrap();
+            // As some tools write it: with the parameters of the curve before the key.
+            check(&format!(
+                "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n{}",
+                own.serialize_pem()
+            ))
+            .unwrap();
+            let garbage = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+            for (key, said) in [
+                (other.serialize_pem().as_str(), "does not belong to its tls.crt"),
+                (garbage, "cannot be used"),
+                (certificate.pem().as_str(), "has no private key"),
+            ] {
+                let error = check(key).unwrap_err();
+                assert!(error.to_string().contains(said), "{error}");
+                assert_eq!(error.reason(), kaniop_core::reason::Reason::TlsSecretInvalid);
+            }
+        }
     }
 }

@@ -33,7 +33,7 @@ pub use validate::{Refusal, ValidatedCluster, validate};
 pub struct Surroundings<'a> {
     /// The operator's own image, which brings the node helper.
     pub helper_image: &'a str,
-    /// Hash of the certificate and key, if the Secret has usable ones.
+    /// Hash of the certificate and key, if the Secret has some that pods are to be started with. Without it they keep what they have.
     pub tls_hash: Option<&'a str>,
     /// The StatefulSets of this Kanidm as they are.
     pub live: &'a [StatefulSet],
@@ -99,6 +99,12 @@ pub fn refused_changes(cluster: &ValidatedCluster, live: &[StatefulSet]) -> Resu
 #[must_use]
 pub fn template_hash(statefulset: &StatefulSet) -> Option<&str> {
     statefulset::annotation(statefulset, labels::TEMPLATE_HASH)
+}
+
+/// Hash of the certificate and key that a StatefulSet's pods start with.
+#[must_use]
+pub fn tls_hash(statefulset: &StatefulSet) -> Option<&str> {
+    statefulset::annotation(statefulset, labels::TLS_HASH)
 }
 
 /// Metadata of a child: ours by labels, gone with the Kanidm by its owner reference.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1::StatefulSet;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -33,7 +34,16 @@ pub struct Usable {
     pub problem: Option<String>,
 }
 
-/// Reads the data of a TLS Secret.
+impl Usable {
+    /// Whether what runs is not to be restarted for it: clients would refuse what it shows, and it is not what the servers started with.
+    #[must_use]
+    pub fn must_wait(&self, live: &[StatefulSet]) -> bool {
+        let mut running = live.iter().filter_map(super::tls_hash);
+        self.problem.is_some() && running.any(|hash| hash != self.hash)
+    }
+}
+
+/// Reads the data of a TLS Secret. Whether the key belongs to the certificate is not checked here: that needs cryptography.
 ///
 /// # Errors
 /// What is missing or does not parse, for people: a server could not start with it.
@@ -178,6 +188,28 @@ mod tests {
         let hash = |data| read(data, "a.example.com", at("2030-06-01")).unwrap().hash;
         assert_eq!(hash(&one), hash(&one));
         assert_ne!(hash(&one), hash(&other));
+    }
+
+    #[test]
+    fn only_a_certificate_that_clients_refuse_and_that_does_not_run_yet_has_to_wait() {
+        let running = |hash: &str| -> StatefulSet {
+            let annotations = format!("{{kanidm.kaniop.rs/tls-secret-hash: {hash}}}");
+            let yaml = format!(
+                "spec: {{selector: {{}}, serviceName: s, template: {{metadata: {{annotations: {annotations}}}}}}}"
+            );
+            serde_norway::from_str(&yaml).unwrap()
+        };
+        let read = |date: &str| read(&secret(&["a.example.com"]), "a.example.com", at(date)).unwrap();
+        let (good, bad) = (read("2030-06-01"), read("2031-06-01"));
+        for (usable, live, waits) in [
+            (&good, vec![running("former")], false),
+            (&bad, vec![running("former")], true),
+            (&bad, vec![running(&bad.hash)], false),
+            (&bad, vec![StatefulSet::default()], false),
+            (&bad, vec![], false),
+        ] {
+            assert_eq!(usable.must_wait(&live), waits, "{:?} beside {live:?}", usable.problem);
+        }
     }
 
     #[test]

@@ -120,6 +120,10 @@ impl Clusters {
         progress.admin_secret = true;
         // Without a certificate there is nothing to verify the server by; the status says so.
         let TlsSeen::Usable(tls) = scene.tls else { return Err(Stop::Here(Access::NotTried, None)) };
+        if tls.must_wait(&scene.servers.statefulsets) {
+            // The server shows another certificate than the one in the Secret, and the way that was found with that one may still lead to it.
+            return Err(Stop::Here(Access::NotTried, None));
+        }
         self.connect(scene, &Server { primary, domain, tls }, &administrators).await
     }
 
@@ -151,7 +155,9 @@ impl Clusters {
         let domain = pinned(scene).and_then(|uuid| Uuid::parse_str(uuid).ok());
         let passwords_for = stored.read(Administrators::read).and_then(|known| known.domain);
         match (scene.tls, domain, &stop) {
-            (TlsSeen::Usable(tls), Some(domain), Stop::Here(..)) if passwords_for == Some(domain) => {
+            (TlsSeen::Usable(tls), Some(domain), Stop::Here(..))
+                if passwords_for == Some(domain) && !tls.must_wait(&scene.servers.statefulsets) =>
+            {
                 self.connect_as_stored(scene, &Server { primary, domain, tls }, stop).await
             }
             _ => Err(stop),

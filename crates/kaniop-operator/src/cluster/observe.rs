@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kaniop_core::cluster::pods::{self, PodSeen};
 use kaniop_core::cluster::status::TlsSeen;
 use kaniop_core::cluster::{ValidatedCluster, labels, tls};
+use kaniop_kanidm::check_key;
 use kube::api::{Api, ListParams};
 
 use crate::apply::{Owner, is_controlled_by};
@@ -46,7 +47,11 @@ fn seen(pod: &Pod, statefulsets: &[StatefulSet]) -> Option<PodSeen> {
 pub(super) async fn tls(ctx: &Context, cluster: &ValidatedCluster, now: Timestamp) -> Result<TlsSeen, Error> {
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &cluster.namespace);
     let Some(secret) = api.get_opt(&cluster.tls_secret).await? else { return Ok(TlsSeen::Missing) };
-    let read = tls::read(&secret.data.unwrap_or_default(), cluster.origin.host(), now);
+    let data = secret.data.unwrap_or_default();
+    let read = tls::read(&data, cluster.origin.host(), now).and_then(|usable| {
+        let key = data.get(tls::KEY).map(|key| key.0.as_slice()).unwrap_or_default();
+        check_key(&usable.chain, key).map(|()| usable).map_err(|error| error.to_string())
+    });
     Ok(read.map_or_else(TlsSeen::Invalid, TlsSeen::Usable))
 }
 

@@ -95,8 +95,11 @@ impl Clusters {
 
     /// Applies the children in their order. The first that cannot be applied ends it: what follows may need it.
     async fn children(&self, valid: &Valid<'_>, servers: &Servers, tls: &TlsSeen) -> Result<Children, Error> {
-        let tls_hash = if let TlsSeen::Usable(usable) = tls { Some(usable.hash.as_str()) } else { None };
         let live = &servers.statefulsets;
+        let tls_hash = match tls {
+            TlsSeen::Usable(usable) if !usable.must_wait(live) => Some(usable.hash.as_str()),
+            _ => None,
+        };
         let around = Surroundings { helper_image: &self.ctx.options.image, tls_hash, live };
         let wanted = build(&valid.cluster, &around);
         let mut children = Children::default();
@@ -131,16 +134,20 @@ impl Clusters {
         tls: &TlsSeen,
         children: &Children,
     ) -> Result<Option<String>, Error> {
-        if children.written || !matches!(tls, TlsSeen::Usable(_)) {
+        let TlsSeen::Usable(usable) = tls else { return Ok(None) };
+        if children.written {
             return Ok(None);
         }
+        // Whatever a pod is restarted for, it comes back with the certificate of the Secret.
+        let keep_serving = usable.must_wait(&servers.statefulsets);
         for wanted in &children.statefulsets {
             let name = wanted.metadata.name.as_deref();
             let live = servers.statefulsets.iter().find(|live| live.metadata.name.as_deref() == name);
             let Some(hash) = template_hash(wanted).filter(|_| live.is_some_and(is_observed)) else { continue };
             let pods: Vec<_> =
                 servers.pods.iter().filter(|pod| Some(pod.statefulset.as_str()) == name).cloned().collect();
-            if let Some(pod) = rollout::next(&pods, hash, &valid.cluster.primary) {
+            let next = rollout::next(&pods, hash, &valid.cluster.primary);
+            if let Some(pod) = next.filter(|pod| !(pod.ready && keep_serving)) {
                 apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
                 let note = format!("Pod '{}' is restarted to take over the newest configuration.", pod.name);
                 self.tell(valid.kanidm, false, "PodRestarted", &note).await;

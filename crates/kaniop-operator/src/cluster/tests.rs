@@ -1,6 +1,7 @@
 //! The loop of the servers beside an API server in memory, up to the point where it would speak into a pod.
 
 mod bootstrap;
+mod certificate;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
