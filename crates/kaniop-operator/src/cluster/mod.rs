@@ -46,6 +46,8 @@ pub(crate) struct Clusters {
 /// What is remembered of one Kanidm.
 #[derive(Clone, Debug, Default)]
 struct Memory {
+    /// UID of the Kanidm: another one of its name inherits nothing.
+    uid: String,
     /// The domain that this run of the primary told. Each question leaves lines in the server's log, so it is asked once a run.
     domain: Option<(String, Uuid)>,
     /// What was known of the server in the last pass: news wake the loop, the same again does not.
@@ -115,6 +117,18 @@ impl Clusters {
     fn remember(&self, key: &ObjectKey, change: impl FnOnce(&mut Memory)) {
         let mut memories = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
         change(memories.entry(key.clone()).or_default());
+    }
+
+    /// Forgets what is remembered of another Kanidm of this name. Its end is normally not seen: without a finalizer it is simply gone.
+    fn recognize(&self, key: &ObjectKey, uid: &str) {
+        let known = self.memory(key).uid;
+        if !known.is_empty() && known != uid {
+            self.ctx.targets.remove(key);
+            self.forget(key);
+        }
+        if known != uid {
+            self.remember(key, |memory| memory.uid = uid.to_owned());
+        }
     }
 
     fn forget(&self, key: &ObjectKey) {

@@ -44,6 +44,7 @@ impl Clusters {
             return self.release(kanidm).await;
         }
         let uid = kanidm.uid().unwrap_or_default();
+        self.recognize(&key, &uid);
         let owner = Owner { namespace: &key.namespace, name: &key.name, uid: &uid };
         let now = self.ctx.clock.now();
         let servers = observe::servers(&self.ctx, &owner).await?;
