@@ -64,6 +64,24 @@ pub async fn object<K>(ctx: &Context, owner: &Owner<'_>, wanted: &K) -> Result<A
 where
     K: Resource<DynamicType = ()> + Serialize,
 {
+    send(ctx, owner, wanted, PatchParams::apply(FIELD_MANAGER).force()).await
+}
+
+/// What [`object`] would come to, as the API server judges it with its quotas and policies. Nothing is stored.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server does not answer.
+pub async fn rehearse<K>(ctx: &Context, owner: &Owner<'_>, wanted: &K) -> Result<Applied, Error>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    send(ctx, owner, wanted, PatchParams::apply(FIELD_MANAGER).force().dry_run()).await
+}
+
+async fn send<K>(ctx: &Context, owner: &Owner<'_>, wanted: &K, parameters: PatchParams) -> Result<Applied, Error>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
     let kind = ApiResource::erase::<K>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), owner.namespace, &kind);
     let name = wanted.meta().name.clone().unwrap_or_default();
@@ -90,10 +108,11 @@ where
         manifest["metadata"]["uid"] = live.metadata.uid.clone().into();
     }
     ctx.guard.check()?;
-    let parameters = PatchParams::apply(FIELD_MANAGER).force();
     match api.patch(&name, &parameters, &Patch::Apply(&manifest)).await {
         Ok(_) => {
-            tracing::info!(kind = kind.kind, name, created = live.is_none(), "applied");
+            if !parameters.dry_run {
+                tracing::info!(kind = kind.kind, name, created = live.is_none(), "applied");
+            }
             Ok(Applied::Written)
         }
         Err(kube::Error::Api(status)) if status.is_invalid() || status.is_forbidden() => {

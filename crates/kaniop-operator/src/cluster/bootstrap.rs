@@ -188,6 +188,10 @@ impl Clusters {
         if matches!(stored, Stored::Foreign) {
             return Err(Stop::known(Reason::NameConflict, taken(&name)));
         }
+        let placeholder = || "to-be-made-by-the-server".to_owned();
+        let made = Some(self.ctx.clock.now());
+        let to_be = Administrators { admin: placeholder(), idm_admin: placeholder(), made, domain: Some(domain) };
+        self.can_store(scene, &to_be.secret(scene.cluster), &name).await?;
         let arguments = ["recover-accounts", ADMIN, IDM_ADMIN];
         let pod = &scene.cluster.primary;
         let told = exec::helper::<RecoveredAccounts>(&self.ctx, scene.owner.namespace, pod, &arguments).await;
@@ -213,15 +217,34 @@ impl Clusters {
         secret: &k8s_openapi::api::core::v1::Secret,
         name: &str,
     ) -> Result<(), Stop> {
-        match apply::object(&self.ctx, scene.owner, secret).await? {
-            Applied::Written | Applied::Unchanged => Ok(()),
-            Applied::Conflict(_) => Err(Stop::known(Reason::NameConflict, taken(name))),
-            Applied::Refused(why) => Err(Stop::known(Reason::InvalidSpec, why)),
+        let applied = apply::object(&self.ctx, scene.owner, secret).await?;
+        self.stored_or_stop(scene, applied, name)
+    }
+
+    /// Stops where a Secret like this could not be stored: what the server makes cannot be asked for a second time.
+    pub(super) async fn can_store(
+        &self,
+        scene: &Scene<'_>,
+        secret: &k8s_openapi::api::core::v1::Secret,
+        name: &str,
+    ) -> Result<(), Stop> {
+        let judged = apply::rehearse(&self.ctx, scene.owner, secret).await?;
+        self.stored_or_stop(scene, judged, name)
+    }
+
+    fn stored_or_stop(&self, scene: &Scene<'_>, applied: Applied, name: &str) -> Result<(), Stop> {
+        let access = match applied {
+            Applied::Written | Applied::Unchanged => return Ok(()),
+            Applied::Conflict(_) => return Err(Stop::known(Reason::NameConflict, taken(name))),
+            Applied::Refused(why) => Access::Failed(Obstacle::known(
+                Reason::InvalidSpec,
+                format!("{why}. Until it can be stored, the server is not asked to make what it should hold."),
+            )),
             Applied::Ending => {
-                Err(Error::Bug(format!("Secret '{name}' is being deleted; what it should hold is made anew then"))
-                    .into())
+                Access::Pending(format!("Waiting for Secret '{name}', which is being deleted, to be gone."))
             }
-        }
+        };
+        Err(Stop::Here(access, Some(self.retry.next(key(scene.kanidm)))))
     }
 
     /// A pod that does not tell, or in which nothing can be started, is an outage, and shown as one.

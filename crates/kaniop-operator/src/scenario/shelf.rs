@@ -29,6 +29,8 @@ pub(crate) struct Held {
     pub(crate) events: Vec<String>,
     /// Refuse the next write with this status and reason.
     pub(crate) refuse: Option<(u16, &'static str)>,
+    /// Refuse every write to this path, as a quota does.
+    pub(crate) full: Option<String>,
     /// Fail whatever is asked of StatefulSets.
     pub(crate) broken: bool,
     /// Refuse to start processes in pods, with this status.
@@ -173,6 +175,12 @@ impl Held {
                 }
                 None => refused(404, "NotFound"),
             };
+        }
+        if self.full.as_deref() == Some(path) {
+            return refused(403, "Forbidden");
+        }
+        if uri.query().is_some_and(|query| query.contains("dryRun=All")) {
+            return (StatusCode::OK, body.clone());
         }
         self.writes.push(format!("{method} {path}"));
         if let Some((code, reason)) = self.refuse.take() {
