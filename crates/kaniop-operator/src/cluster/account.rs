@@ -54,8 +54,10 @@ impl Clusters {
             );
             return Err(Stop::known(Reason::NameConflict, message));
         }
+        let to_be = OperatorToken { token: "to-be-made-by-the-server".to_owned(), domain: Some(domain) };
+        self.can_store(scene, &to_be.secret(scene.cluster), &name).await?;
         let client = self.log_in(scene, &endpoint, administrators, domain).await?;
-        let token = self.new_token(&client).await.map_err(|error| self.refused(scene, &error))?;
+        let token = self.new_token(scene, &client).await?;
         let made = OperatorToken { token: token.expose_secret().to_owned(), domain: Some(domain) };
         self.store(scene, &made.secret(scene.cluster), &name).await?;
         if known.is_some() {
@@ -176,16 +178,24 @@ impl Clusters {
         Err(Stop::Here(Access::Pending(what), Some(LOCKED)))
     }
 
-    /// Makes the account what it has to be, and gives it exactly one token of ours.
-    async fn new_token(&self, client: &Client) -> Result<SecretString, KanidmError> {
-        client.ensure_service_account(ACCOUNT, "Kaniop", "idm_admins").await?;
+    /// Makes the account what it has to be, and gives it exactly one token of ours. A lease that is lost on the way ends it before the next
+    /// effect: the next leader's token must not be revoked.
+    async fn new_token(&self, scene: &Scene<'_>, client: &Client) -> Result<SecretString, Stop> {
+        let refused = |error: KanidmError| self.refused(scene, &error);
+        let guard = &self.ctx.guard;
+        guard.check()?;
+        client.ensure_service_account(ACCOUNT, "Kaniop", "idm_admins").await.map_err(refused)?;
         for group in OPERATOR_GROUPS {
-            client.add_member(group, ACCOUNT).await?;
+            guard.check()?;
+            client.add_member(group, ACCOUNT).await.map_err(refused)?;
         }
-        for token in client.api_tokens(ACCOUNT).await?.iter().filter(|token| token.label == LABEL) {
-            client.revoke_api_token(ACCOUNT, token.token_id).await?;
+        let tokens = client.api_tokens(ACCOUNT).await.map_err(refused)?;
+        for token in tokens.iter().filter(|token| token.label == LABEL) {
+            guard.check()?;
+            client.revoke_api_token(ACCOUNT, token.token_id).await.map_err(refused)?;
         }
-        let token = client.issue_api_token(ACCOUNT, LABEL, Purpose::ReadWrite, None).await?;
+        guard.check()?;
+        let token = client.issue_api_token(ACCOUNT, LABEL, Purpose::ReadWrite, None).await.map_err(refused)?;
         tracing::info!("made a token for the operator's account");
         Ok(token)
     }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::Faults;
+use crate::leader::Guard;
 
 /// Tells the addresses of this process's servers apart.
 static SERVERS: AtomicU16 = AtomicU16::new(0);
@@ -36,6 +37,8 @@ pub(crate) struct Held {
     pub(crate) accounts: BTreeSet<String>,
     /// Login attempts.
     pub(crate) logins: usize,
+    /// The lease that is lost when the tokens are listed.
+    pub(crate) lapse: Option<Guard>,
     sessions: BTreeSet<String>,
     drawn: u128,
 }
@@ -194,6 +197,9 @@ async fn add_member(State(node): State<Node>, headers: HeaderMap, Json(body): Js
 
 async fn tokens(State(node): State<Node>, headers: HeaderMap) -> Answer {
     node.answer_known(&headers, |held| {
+        if let Some(guard) = held.lapse.take() {
+            guard.close();
+        }
         let token = |(id, label): &(Uuid, String)| json!({"token_id": id, "label": label, "purpose": "readwrite", "expiry": null, "issued_at": 1});
         says(200, held.tokens.values().map(token).collect::<Vec<_>>())
     })

@@ -318,3 +318,72 @@ async fn a_new_life_needs_no_process_in_the_pod_while_the_server_takes_the_store
     assert!(ready(&scene.shelf).1.contains("could not be asked through its pod"), "{:?}", ready(&scene.shelf));
     assert_eq!(scene.counts(), (1, 1));
 }
+
+#[tokio::test]
+async fn nothing_is_made_on_the_server_while_its_secret_is_refused() {
+    for (name, resets) in [("idm-admin-passwords", 0), ("idm-operator-token", 1)] {
+        let scene = Scene::with_a_started_server().await;
+        scene.shelf.held.lock().unwrap().full = Some(secret(name));
+        let life = scene.begin().await;
+        for _ in 0..3 {
+            scene.pass(&life).await.unwrap();
+        }
+        let (verdict, message) = ready(&scene.shelf);
+        assert_eq!(verdict, "False InvalidSpec");
+        assert!(message.contains(&format!("refuses Secret '{name}'")), "{message}");
+        assert_eq!(scene.counts(), (resets, 0), "{name}");
+        assert!(life.clusters.retry.next(idm()) >= Duration::from_secs(4), "the fourth wait");
+        scene.shelf.held.lock().unwrap().full = None;
+        scene.until_ready(&life).await;
+        scene.is_whole();
+        assert_eq!(scene.counts(), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn while_its_secret_is_being_deleted_no_password_is_made() {
+    let scene = Scene::with_a_started_server().await;
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    let whole = scene.shelf.get(&secret("idm-admin-passwords")).unwrap();
+    let mut ending = whole.clone();
+    ending["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+    ending["data"].as_object_mut().unwrap().remove("ADMIN_PASSWORD");
+    scene.shelf.put(&secret("idm-admin-passwords"), ending);
+    scene.pass(&life).await.unwrap();
+    assert_eq!(ready(&scene.shelf).0, "False Bootstrapping");
+    assert_eq!(scene.node.held.lock().unwrap().resets, 1);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_lost_on_the_way_ends_it_before_a_token_is_revoked_or_made() {
+    let scene = Scene::with_a_started_server().await;
+    scene.until_ready(&scene.begin().await).await;
+    let tokens = scene.node.held.lock().unwrap().tokens.clone();
+    scene.shelf.held.lock().unwrap().objects.remove(&secret("idm-operator-token"));
+    let life = scene.begin().await;
+    scene.node.held.lock().unwrap().lapse = Some(life.clusters.ctx.guard.clone());
+    assert!(matches!(scene.pass(&life).await, Err(Error::NotLeader)));
+    let held = scene.node.held.lock().unwrap();
+    assert!(held.lapse.is_none(), "it did not get as far as the tokens");
+    assert_eq!(held.tokens, tokens);
+}
+
+#[tokio::test]
+async fn another_kanidm_of_the_same_name_inherits_no_waits() {
+    let scene = Scene::with_a_started_server().await;
+    scene.shelf.held.lock().unwrap().refuse_exec = Some(403);
+    let life = scene.begin().await;
+    for _ in 0..6 {
+        scene.pass(&life).await.unwrap();
+    }
+    life.clusters.remember(&idm(), |memory| memory.no_reset_before = Duration::MAX);
+    let mut again = scene.shelf.get(KANIDM).unwrap();
+    again["metadata"]["uid"] = json!("another");
+    scene.shelf.put(KANIDM, again);
+    // Its children still are the former one's.
+    scene.pass(&life).await.unwrap();
+    assert_eq!(ready(&scene.shelf).0, "False NameConflict");
+    assert_eq!(life.clusters.memory(&idm()).no_reset_before, Duration::ZERO);
+    assert!(life.clusters.retry.next(idm()) < Duration::from_secs(2));
+}
