@@ -317,7 +317,7 @@ pub enum ReplicaState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionStatus {
-    /// The image: `spec.image`, or the default as it was when this Kanidm was first seen.
+    /// The image: `spec.image` once a pod has served with it, or the default as it was when this Kanidm was first seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Tag or digest of the image.

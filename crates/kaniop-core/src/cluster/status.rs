@@ -116,18 +116,24 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             (Ok(_), false) => None,
             (Err(_), _) => old.secret_name,
         },
-        version: match world.cluster {
-            Ok(cluster) => Some(VersionStatus {
-                image: Some(cluster.image.to_string()),
-                image_tag: Some(cluster.image.tag().to_owned()),
-            }),
-            Err(_) => old.version,
-        },
+        version: version(world).or(old.version),
         domain_uuid: match world.domain {
             Some((uuid, Verdict::First | Verdict::Replaced)) => Some(uuid.to_string()),
             Some((_, Verdict::Same | Verdict::Mismatch)) | None => old.domain_uuid,
         },
     }
+}
+
+/// The image to tell and to keep. A default at once, for nothing else remembers which one it was; the user's when a pod serves with it, so that
+/// a wrong one is forgotten when it is taken out of the spec.
+fn version(world: &World<'_>) -> Option<VersionStatus> {
+    let cluster = world.cluster.ok()?;
+    let is_default = world.kanidm.spec.image.is_none();
+    let serves = || world.pods.iter().any(|pod| pod.ready && is_updated(world, pod));
+    (is_default || serves()).then(|| VersionStatus {
+        image: Some(cluster.image.to_string()),
+        image_tag: Some(cluster.image.tag().to_owned()),
+    })
 }
 
 fn replica(pod: &PodSeen) -> ReplicaStatus {

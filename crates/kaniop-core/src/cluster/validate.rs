@@ -212,7 +212,8 @@ fn check_groups(groups: &[ReplicaGroup], errors: &mut Vec<Refusal>) {
     }
 }
 
-/// The image is resolved once: a default that was taken earlier is kept, so that upgrading the operator changes no server.
+/// The image is resolved once: what the status keeps, a default that was taken earlier or an image that has served, goes before the default of
+/// this release, so that upgrading the operator changes no server.
 fn image(kanidm: &Kanidm, errors: &mut Vec<Refusal>) -> Option<Image> {
     let kept = kanidm.status.as_ref().and_then(|status| status.version.as_ref()?.image.as_deref());
     let reference = kanidm.spec.image.as_deref().or(kept).unwrap_or(DEFAULT_IMAGE);

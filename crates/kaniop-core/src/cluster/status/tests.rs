@@ -236,3 +236,25 @@ fn a_wrong_spec_does_not_erase_what_was_known() {
     assert_eq!(status.version.unwrap().image.as_deref(), Some("kanidm/server:1.10.5"));
     assert_eq!(status.secret_name.as_deref(), Some("idm-admin-passwords"));
 }
+
+#[test]
+fn a_users_image_is_kept_only_once_it_served_and_a_default_at_once() {
+    let image = |scene: &Scene| scene.status_at(2).version.and_then(|version| version.image);
+    let starting = |scene: &mut Scene| scene.pods[0].ready = false;
+    let default = image(&healthy().with(starting));
+    assert_eq!(default.as_deref(), Some(crate::cluster::image::DEFAULT_IMAGE));
+    for before in [None, default] {
+        let mut scene = healthy().with(|scene| scene.kanidm.spec.image = Some("kanidm/server:typo".to_owned()));
+        scene.kanidm.status = Some(KanidmStatus {
+            version: before.clone().map(|image| VersionStatus { image: Some(image), image_tag: None }),
+            ..KanidmStatus::default()
+        });
+        // The pod that serves is of the former template; the new one never does.
+        assert_eq!(image(&scene), before);
+        scene.pods[0].template_hash = template_hash(&scene.wanted()[0]).map(str::to_owned);
+        starting(&mut scene);
+        assert_eq!(image(&scene), before);
+        scene.pods[0].ready = true;
+        assert_eq!(image(&scene).as_deref(), Some("kanidm/server:typo"));
+    }
+}
