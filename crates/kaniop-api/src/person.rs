@@ -77,9 +77,11 @@ pub struct PersonAttributes {
     pub legalname: Option<String>,
     /// The account cannot be used before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = ("self < timestamp('9999-01-01T00:00:00Z')", "must be before the year 9999; leave it out for never"))]
     pub account_valid_from: Option<Time>,
     /// The account cannot be used from this time on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = ("self < timestamp('9999-01-01T00:00:00Z')", "must be before the year 9999; leave it out for never"))]
     pub account_expire: Option<Time>,
 }
 

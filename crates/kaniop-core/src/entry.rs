@@ -3,6 +3,7 @@
 //! How a value looks on the wire is `kaniop-kanidm`'s business; nothing here knows JSON.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -145,10 +146,19 @@ pub struct Entry {
     pub attrs: BTreeMap<String, Value>,
 }
 
+impl Entry {
+    /// Whether the server itself made it: such entries belong to nobody else.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        // The server gives its own entries UUIDs that differ in the last group only.
+        self.uuid.as_u128() >> 48 == 0
+    }
+}
+
 /// Everything that Kaniop reads of one server, at one instant: what all objects of that server are planned against.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    entries: BTreeMap<Uuid, Entry>,
+    entries: BTreeMap<Uuid, Arc<Entry>>,
     names: HashMap<String, Uuid>,
 }
 
@@ -166,13 +176,17 @@ impl Snapshot {
         self.remove(entry.uuid);
         self.names.insert(entry.name.to_lowercase(), entry.uuid);
         self.names.insert(entry.spn.to_lowercase(), entry.uuid);
-        self.entries.insert(entry.uuid, entry);
+        self.entries.insert(entry.uuid, Arc::new(entry));
     }
 
     /// Forgets an entry that the server just deleted.
     pub fn remove(&mut self, uuid: Uuid) {
-        if self.entries.remove(&uuid).is_some() {
-            self.names.retain(|_, known| *known != uuid);
+        let Some(gone) = self.entries.remove(&uuid) else { return };
+        for name in [&gone.name, &gone.spn] {
+            let name = name.to_lowercase();
+            if self.names.get(&name) == Some(&uuid) {
+                self.names.remove(&name);
+            }
         }
     }
 
@@ -187,19 +201,19 @@ impl Snapshot {
     /// The entry of this UUID.
     #[must_use]
     pub fn get(&self, uuid: Uuid) -> Option<&Entry> {
-        self.entries.get(&uuid)
+        self.entries.get(&uuid).map(Arc::as_ref)
     }
 
     /// The entry that the server would find under this name, SPN or UUID.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<&Entry> {
         let by_name = self.names.get(&id.to_lowercase());
-        by_name.copied().or_else(|| Uuid::parse_str(id).ok()).and_then(|uuid| self.entries.get(&uuid))
+        by_name.copied().or_else(|| Uuid::parse_str(id).ok()).and_then(|uuid| self.get(uuid))
     }
 
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values()
+        self.entries.values().map(Arc::as_ref)
     }
 }
 

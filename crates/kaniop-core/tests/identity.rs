@@ -126,7 +126,8 @@ fn planned<K: IdentityKind<Spec: DeserializeOwned>>(case: &Case) -> Json {
         .iter()
         .map(|(field, names)| (field.clone(), names.iter().map(|name| named(name)).collect()))
         .collect();
-    let desired = Desired::<K> { owner, spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &managed };
+    let desired =
+        Desired::<K> { owner, spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &managed };
     describe(&plan(&desired, &seen), &seen)
 }
 

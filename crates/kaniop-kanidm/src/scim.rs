@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 use kaniop_core::entry::{Attr, Collection, Entry, Shape, Value};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
@@ -71,7 +72,7 @@ fn encode(value: &Value) -> Json {
 /// An entry as the server showed it; `None` when it belongs to no collection or may not be seen by name.
 ///
 /// # Errors
-/// What is wrong, when an attribute does not have the form that its shape promises.
+/// What is wrong, when it has no UUID.
 pub(crate) fn entry(object: &Object, attrs: &[Attr]) -> Result<Option<Entry>, String> {
     let uuid = object.get("id").and_then(Json::as_str).and_then(|id| Uuid::parse_str(id).ok());
     let uuid = uuid.ok_or("an entry without a UUID as its id")?;
@@ -85,8 +86,16 @@ pub(crate) fn entry(object: &Object, attrs: &[Attr]) -> Result<Option<Entry>, St
         Entry { uuid, collection, name, spn, classes: classes.into_iter().collect(), attrs: Default::default() };
     for attr in attrs {
         let Some(json) = object.get(attr.name).filter(|json| !json.is_null()) else { continue };
-        let value = decode(attr.shape, json)
-            .ok_or_else(|| format!("{} of {} has an unknown form: {}", attr.name, entry.spn, brief(json)))?;
+        // One value that cannot be read must not hide all others: the attribute counts as unset, and whoever manages it says that it differs.
+        let Some(value) = decode(attr.shape, json) else {
+            tracing::warn!(
+                attribute = attr.name,
+                entry = entry.spn,
+                value = brief(json),
+                "an attribute has an unknown form"
+            );
+            continue;
+        };
         if !value.is_empty() {
             entry.attrs.insert(attr.name.to_owned(), value);
         }
@@ -101,7 +110,7 @@ fn single(object: &Object, name: &str) -> Option<String> {
 fn decode(shape: Shape, json: &Json) -> Option<Value> {
     match shape {
         Shape::Text => Some(Value::Text(one(texts(json)?)?)),
-        Shape::Time => Some(Value::Time(one(texts(json)?)?.parse::<Timestamp>().ok()?)),
+        Shape::Time => Some(Value::Time(instant(&one(texts(json)?)?)?)),
         Shape::Mails => Some(Value::Mails(mails(json)?)),
         Shape::Int => Some(Value::Int(json.as_i64().or_else(|| one(texts(json)?)?.parse().ok())?)),
         Shape::Bool => Some(Value::Bool(json.as_bool().or_else(|| one(texts(json)?)?.parse().ok())?)),
@@ -128,6 +137,14 @@ fn texts(json: &Json) -> Option<Vec<String>> {
 
 fn one(mut texts: Vec<String>) -> Option<String> {
     (texts.len() == 1).then(|| texts.swap_remove(0))
+}
+
+/// A point in time. People write the last second of the year 9999 for "never", which is later than any that we can count: it becomes the last one.
+fn instant(text: &str) -> Option<Timestamp> {
+    let counted = text.parse::<Timestamp>().ok();
+    counted.or_else(|| {
+        text.trim_end_matches('Z').parse::<DateTime>().ok().filter(|time| time.year() == 9999).map(|_| Timestamp::MAX)
+    })
 }
 
 fn mails(json: &Json) -> Option<Vec<String>> {
@@ -265,15 +282,22 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_other_classes_are_left_out_and_unknown_forms_are_errors() {
+    fn entries_of_other_classes_are_left_out_and_an_unknown_form_hides_only_itself() {
         let client = object(json!({ "id": A, "class": ["oauth2_resource_server"], "name": "c", "spn": "c@x" }));
         assert_eq!(entry(&client, &[]), Ok(None));
         let nameless = object(json!({ "id": A, "class": "group" }));
         assert_eq!(entry(&nameless, &[]), Ok(None));
         assert!(entry(&object(json!({ "class": "group" })), &[]).is_err());
         let odd = object(json!({ "id": A, "class": "group", "name": "g", "spn": "g@x", "mail": 7 }));
-        let why = entry(&odd, &[Attr::new("mail", Shape::Mails)]).unwrap_err();
-        assert_eq!(why, "mail of g@x has an unknown form: 7");
+        let seen = entry(&odd, &[Attr::new("mail", Shape::Mails)]).unwrap().unwrap();
+        assert_eq!((seen.name.as_str(), seen.attrs.is_empty()), ("g", true));
+    }
+
+    #[test]
+    fn a_date_that_means_never_is_the_last_one_that_can_be_counted() {
+        assert_eq!(instant("9999-12-31T23:59:59Z"), Some(Timestamp::MAX));
+        assert_eq!(instant("2026-01-02T03:04:05Z"), "2026-01-02T03:04:05Z".parse().ok());
+        assert_eq!(instant("never"), None);
     }
 
     #[test]

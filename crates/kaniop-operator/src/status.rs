@@ -33,7 +33,8 @@ where
     let patch = json!({
         "apiVersion": K::api_version(&()),
         "kind": K::kind(&()),
-        "metadata": {"name": name, "uid": object.uid()},
+        // The version that the decision was made on: if it is not the newest, its watch event is on the way and decides anew.
+        "metadata": {"name": name, "uid": object.uid(), "resourceVersion": object.resource_version()},
         "status": new,
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();

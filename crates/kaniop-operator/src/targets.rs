@@ -13,7 +13,7 @@ use kaniop_core::entry::{Entry, Snapshot, Step};
 use kaniop_core::identity;
 use kaniop_kanidm::{Client, Endpoint, Error};
 use secrecy::SecretString;
-use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, broadcast};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
@@ -23,6 +23,8 @@ use crate::retry::Retry;
 const WRITES_AT_ONCE: usize = 4;
 /// Failed looks in a row after which a server counts as not answering: one lost request is no outage.
 const FAILURES: u32 = 2;
+/// Shortest time between two looks, however many ask for one.
+const GAP: Duration = Duration::from_secs(2);
 /// How long creations are collected before those are woken that may have waited for them.
 const COLLECT: Duration = Duration::from_millis(200);
 /// Longest wait between two looks at a server that does not answer.
@@ -81,6 +83,7 @@ pub struct Target {
     attributes: Vec<kaniop_core::entry::Attr>,
     known: RwLock<Known>,
     writes: Semaphore,
+    looking: tokio::sync::Mutex<()>,
     /// Somebody wants the server to be looked at now.
     look: Notify,
     /// An entry was created: objects may have waited for it.
@@ -91,6 +94,8 @@ pub struct Target {
 struct Known {
     snapshot: Option<Arc<Snapshot>>,
     health: Health,
+    /// How the last look failed, if it did.
+    last: Option<Error>,
     failures: u32,
     /// Entries that we wrote while a list was under way: for these our answer is newer than the list.
     touched: BTreeSet<Uuid>,
@@ -104,10 +109,12 @@ impl Target {
             known: RwLock::new(Known {
                 snapshot: None,
                 health: Health::Unknown,
+                last: None,
                 failures: 0,
                 touched: BTreeSet::new(),
             }),
             writes: Semaphore::new(WRITES_AT_ONCE),
+            looking: tokio::sync::Mutex::default(),
             look: Notify::new(),
             created: Notify::new(),
         })
@@ -138,12 +145,22 @@ impl Target {
         self.client.server_version()
     }
 
+    /// Waits for a place among those that write to this server.
+    ///
+    /// # Errors
+    /// When the server was given up meanwhile.
+    pub async fn turn(&self) -> Result<SemaphorePermit<'_>, crate::error::Error> {
+        self.writes
+            .acquire()
+            .await
+            .map_err(|_| crate::error::Error::Bug("nobody closes the queue of writes".to_owned()))
+    }
+
     /// Sends one step and takes its answer into the snapshot.
     ///
     /// # Errors
-    /// As the server or the network gives them. An error that speaks of the whole server makes it be looked at again at once.
-    pub async fn execute(&self, step: &Step) -> Result<Option<Entry>, Error> {
-        let _permit = self.writes.acquire().await.map_err(|_| Error::Socket("the server was given up".to_owned()))?;
+    /// As the server or the network gives them. An error that shows the snapshot to be stale makes the server be looked at soon.
+    pub async fn execute(&self, step: &Step, _turn: SemaphorePermit<'_>) -> Result<Option<Entry>, Error> {
         match self.client.execute(step, &self.attributes).await {
             Ok(answer) => {
                 match (step, &answer) {
@@ -160,6 +177,8 @@ impl Target {
                 if matches!(
                     error,
                     Error::Unauthenticated
+                        | Error::TimedOut { .. }
+                        | Error::Interrupted { .. }
                         | Error::Unreachable { .. }
                         | Error::Certificate { .. }
                         | Error::Conflict { .. }
@@ -191,8 +210,24 @@ impl Target {
         }
     }
 
+    /// Looks at the server now and returns what it holds.
+    ///
+    /// # Errors
+    /// As the server or the network gives them.
+    pub async fn look_again(&self) -> Result<Arc<Snapshot>, Error> {
+        self.refresh().await;
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        match (&known.last, &known.snapshot) {
+            (None, Some(snapshot)) => Ok(snapshot.clone()),
+            (Some(error), _) => Err(error.clone()),
+            (None, None) => Err(Error::Endpoint("the server was never read".to_owned())),
+        }
+    }
+
     /// Looks at the server. Returns whether it succeeded, and whether somebody should hear of it.
     async fn refresh(&self) -> (bool, bool) {
+        // One at a time: what is touched meanwhile belongs to one list.
+        let _alone = self.looking.lock().await;
         self.known.write().unwrap_or_else(PoisonError::into_inner).touched.clear();
         let read = self.client.entries(&self.attributes).await;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -212,12 +247,14 @@ impl Known {
         }
         self.snapshot = Some(Arc::new(snapshot));
         self.health = Health::Answers;
+        self.last = None;
         self.failures = 0;
         (true, true)
     }
 
     fn failed(&mut self, error: Error) -> (bool, bool) {
         self.failures += 1;
+        self.last = Some(error.clone());
         // A refusal is an answer: it is final at once. Silence has to last.
         let sure = self.failures >= FAILURES || error.class() != kaniop_kanidm::Class::Retry || self.snapshot.is_none();
         let news = sure && self.health != Health::Fails(error.clone());
@@ -341,10 +378,15 @@ async fn looks(targets: Arc<Targets>, key: ObjectKey, target: Arc<Target>) {
             retry.next(()).min(LONGEST_WAIT).min(targets.interval)
         };
         let mut rest = pin!(tokio::time::sleep(wait));
+        let mut gap = pin!(tokio::time::sleep(GAP.min(wait)));
         loop {
             tokio::select! {
                 () = &mut rest => break,
-                () = target.look.notified() => break,
+                // Not while the server does not answer: then its own wait counts.
+                () = target.look.notified(), if answered => {
+                    gap.as_mut().await;
+                    break;
+                }
                 () = target.created.notified() => {
                     tokio::time::sleep(COLLECT).await;
                     targets.wake(Wake::Refreshed(key.clone()));

@@ -19,7 +19,7 @@ pub enum Obstacle {
     NotSelected,
     /// The Kanidm is paused.
     Paused,
-    /// The server does not answer; the text says why.
+    /// The server does not answer or does not do it; the text says why.
     Unreachable(String),
 }
 
@@ -59,13 +59,17 @@ pub fn deletion<K: IdentityKind>(
         ))),
         // An offboarded person must not live on because the server was down for a minute; a namespace must not hang for ever either.
         Err(Obstacle::Unreachable(why)) if terminating && waited >= PATIENCE => Deletion::Release(Some(format!(
-            "the namespace is being deleted and the server did not answer for {} minutes ({why}): the entry {:?} may be left behind",
+            "the namespace is being deleted and the server did not delete the entry for {} minutes ({why}): {:?} may be left behind",
             PATIENCE.as_secs() / 60,
             want.owner.entry
         ))),
         Err(Obstacle::Unreachable(why)) => {
-            Deletion::Wait(format!("the entry {:?} is deleted as soon as the server answers: {why}", want.owner.entry))
+            Deletion::Wait(format!("the entry {:?} is deleted as soon as the server does it: {why}", want.owner.entry))
         }
+        Err(Obstacle::Paused) if terminating && waited >= PATIENCE => Deletion::Release(Some(format!(
+            "the namespace is being deleted and the Kanidm is paused: the entry {:?} stays on the server",
+            want.owner.entry
+        ))),
         Err(Obstacle::Paused) => {
             Deletion::Wait(format!("the Kanidm is paused: the entry {:?} is deleted when it is not", want.owner.entry))
         }

@@ -155,6 +155,8 @@ pub struct Desired<'a, K: IdentityKind> {
     pub spec: &'a K::Spec,
     /// UUID of the entry, where the status has pinned one.
     pub pinned: Option<Uuid>,
+    /// Whether the status of an older release, which pinned no UUID, says that the entry exists: then the entry of that name is ours.
+    pub inherited: bool,
     /// Generations of our UUID that the server said were used up: deleted entries keep theirs for a week.
     pub spent: &'a BTreeSet<u32>,
     /// What we put into sets that others write to as well.
@@ -192,7 +194,7 @@ pub fn plan<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> Plan {
     let wanted = resolve::rows::<K>(want.spec, seen, &mut plan.findings);
     let ours = own(want, seen);
     plan.managed = resolve::managed(&wanted, ours, want.managed);
-    if let Some(other) = holder_of_the_name(want, seen) {
+    if let Some(other) = holder_of_the_name(&want.owner, ours, seen) {
         plan.entry = ours.map(|entry| entry.uuid);
         plan.findings.insert(0, taken(&want.owner, other));
         return plan;
@@ -204,17 +206,16 @@ pub fn plan<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> Plan {
     plan
 }
 
-/// The entry of this object: the pinned one, else any that carries a UUID derivable for this object.
+/// The entry of this object: the pinned one, else any that carries a UUID derivable for this object, else the one that an older release made.
 fn own<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<&'s Entry> {
     let pinned = want.pinned.and_then(|uuid| seen.get(uuid));
-    pinned
-        .or_else(|| want.owner.uuids().find_map(|uuid| seen.get(uuid)))
-        .filter(|entry| entry.collection == K::COLLECTION)
+    let derived = || want.owner.uuids().find_map(|uuid| seen.get(uuid));
+    let inherited = || seen.find(want.owner.entry).filter(|entry| want.inherited && !entry.is_built_in());
+    pinned.or_else(derived).or_else(inherited).filter(|entry| entry.collection == K::COLLECTION)
 }
 
-fn holder_of_the_name<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<&'s Entry> {
-    let ours = own(want, seen).map(|entry| entry.uuid);
-    seen.find(want.owner.entry).filter(|entry| Some(entry.uuid) != ours)
+fn holder_of_the_name<'s>(owner: &Owner<'_>, ours: Option<&Entry>, seen: &'s Snapshot) -> Option<&'s Entry> {
+    seen.find(owner.entry).filter(|entry| Some(entry.uuid) != ours.map(|entry| entry.uuid))
 }
 
 fn taken(owner: &Owner<'_>, other: &Entry) -> Finding {

@@ -90,6 +90,7 @@ fn an_entry_of_our_derived_uuid_is_ours_without_any_status() {
         owner: owner(),
         spec: &spec,
         pinned: None,
+        inherited: false,
         spent: &BTreeSet::new(),
         managed: &Managed::new(),
     };
@@ -101,8 +102,14 @@ fn an_entry_of_our_derived_uuid_is_ours_without_any_status() {
 fn a_used_up_uuid_is_stepped_over() {
     let spec = group_spec();
     let spent = BTreeSet::from([0, 1]);
-    let want =
-        Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent, managed: &Managed::new() };
+    let want = Desired::<KanidmGroup> {
+        owner: owner(),
+        spec: &spec,
+        pinned: None,
+        inherited: false,
+        spent: &spent,
+        managed: &Managed::new(),
+    };
     assert_eq!(plan(&want, &Snapshot::default()).entry, Some(owner().uuid(2)));
 }
 
@@ -110,8 +117,14 @@ fn a_used_up_uuid_is_stepped_over() {
 fn when_every_uuid_is_used_up_nothing_is_created_and_the_finding_says_so() {
     let spec = group_spec();
     let spent = (0..GENERATIONS).collect();
-    let want =
-        Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &spent, managed: &Managed::new() };
+    let want = Desired::<KanidmGroup> {
+        owner: owner(),
+        spec: &spec,
+        pinned: None,
+        inherited: false,
+        spent: &spent,
+        managed: &Managed::new(),
+    };
     let plan = plan(&want, &Snapshot::default());
     assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::NameConflict));
 }
@@ -124,6 +137,7 @@ fn an_entry_renamed_behind_our_back_gets_its_name_again() {
         owner: owner(),
         spec: &spec,
         pinned: None,
+        inherited: false,
         spent: &BTreeSet::new(),
         managed: &Managed::new(),
     };
@@ -139,11 +153,31 @@ fn an_entry_of_another_kind_is_never_ours_even_if_a_status_claims_it() {
         owner: owner(),
         spec: &spec,
         pinned: Some(admin.uuid),
+        inherited: false,
         spent: &BTreeSet::new(),
         managed: &Managed::new(),
     };
     let plan = plan(&want, &seen);
     assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::EntryExists));
+}
+
+#[test]
+fn the_entry_that_an_older_release_made_is_ours_but_never_one_of_the_servers_own() {
+    let spec = group_spec();
+    let made = entry(Uuid::from_u128(1 << 100), Collection::Group, "staff");
+    let built_in = entry(Uuid::from_u128(0x36), Collection::Group, "staff");
+    for (held, ours) in [(made, true), (built_in, false)] {
+        let want = Desired::<KanidmGroup> {
+            owner: owner(),
+            spec: &spec,
+            pinned: None,
+            inherited: true,
+            spent: &BTreeSet::new(),
+            managed: &Managed::new(),
+        };
+        let planned = plan(&want, &Snapshot::new([held.clone()]));
+        assert_eq!((planned.entry == Some(held.uuid), planned.findings.is_empty()), (ours, ours), "{}", held.uuid);
+    }
 }
 
 #[test]
@@ -153,6 +187,7 @@ fn deletion_follows_what_is_known_of_the_server() {
         owner: owner(),
         spec: &spec,
         pinned: None,
+        inherited: false,
         spent: &BTreeSet::new(),
         managed: &Managed::new(),
     };
@@ -173,7 +208,8 @@ fn deletion_follows_what_is_known_of_the_server() {
             false,
             "release",
         ),
-        ("a pause is waited for", Err(&Obstacle::Paused), minute * 60, true, "wait"),
+        ("a pause is waited for", Err(&Obstacle::Paused), minute * 60, false, "wait"),
+        ("a pause does not hold a going namespace for ever", Err(&Obstacle::Paused), minute * 5, true, "release"),
         ("a server that is down is waited for", Err(&down), minute * 600, false, "wait"),
         ("a going namespace is patient", Err(&down), minute, true, "wait"),
         ("a going namespace is not patient for ever", Err(&down), minute * 5, true, "release"),
@@ -247,7 +283,7 @@ prop_compose! {
                 by_hand in proptest::option::of("[a-z]{1,4}")) -> Snapshot {
         let mut seen = Snapshot::new(people.iter().map(|name| person(name)));
         if let Some(spec) = ours {
-            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &Managed::new() };
             seen = settled(&want, &seen).0;
         }
         if let Some(mut ours) = seen.get(owner().uuid(0)).cloned() && let Some(value) = by_hand {
@@ -261,7 +297,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn a_few_requests_are_enough_and_then_nothing_is_left_to_do(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &Managed::new() };
         let (_, requests) = settled(&want, &seen);
         // Creation, two classes, everything else at once, members that others share.
         prop_assert!(requests <= 5, "{} requests", requests);
@@ -278,7 +314,7 @@ proptest! {
         let mut managed = Managed::new();
         for members in [wanted, later.clone()] {
             let spec = KanidmGroupSpec { members: Some(members), members_policy: MembersPolicy::Additive, ..group_spec() };
-            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &managed };
+            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &managed };
             let after = plan(&want, &seen).managed;
             seen = settled(&want, &seen).0;
             managed = after;
@@ -289,7 +325,7 @@ proptest! {
 
     #[test]
     fn what_the_spec_leaves_out_is_never_written(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &Managed::new() };
         let unmanaged: BTreeSet<_> = KanidmGroup::FIELDS.iter().filter(|field| (field.want)(&spec) == Wanted::Unmanaged).map(|field| field.attr.name).collect();
         let written: Vec<_> = match plan(&want, &seen).step {
             Some(Step::Put { attrs, .. }) => attrs.into_iter().map(|(attr, _)| attr.name).collect(),
@@ -304,7 +340,7 @@ proptest! {
 
     #[test]
     fn a_plan_never_touches_an_entry_of_somebody_else(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, spent: &BTreeSet::new(), managed: &Managed::new() };
+        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &Managed::new() };
         if let Some(Step::Put { uuid, .. } | Step::Create { uuid, .. }) = plan(&want, &seen).step {
             prop_assert!(owner().generation_of(uuid).is_some());
         }
@@ -320,6 +356,7 @@ fn a_person_needs_nothing_but_a_display_name() {
         owner,
         spec: &spec,
         pinned: None,
+        inherited: false,
         spent: &BTreeSet::new(),
         managed: &Managed::new(),
     };

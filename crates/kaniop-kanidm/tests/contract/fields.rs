@@ -25,7 +25,14 @@ async fn settle<K: IdentityKind<Spec: DeserializeOwned>>(
     let (spent, mut managed) = (BTreeSet::new(), managed);
     for requests in 0..8 {
         let seen = Snapshot::new(client.entries(&attrs).await.unwrap());
-        let want = Desired::<K> { owner: owner.clone(), spec: &spec, pinned: None, spent: &spent, managed: &managed };
+        let want = Desired::<K> {
+            owner: owner.clone(),
+            spec: &spec,
+            pinned: None,
+            inherited: false,
+            spent: &spent,
+            managed: &managed,
+        };
         let planned = plan(&want, &seen);
         assert_eq!(planned.findings, [], "{name}");
         let Some(step) = planned.step else { return (requests, planned.managed) };

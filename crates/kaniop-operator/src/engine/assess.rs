@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kaniop_api::Kanidm;
+use kaniop_api::{IdentityStatus, Kanidm};
 use kaniop_core::entry::Snapshot;
 use kaniop_core::identity::{self, Desired, Finding, Managed, Obstacle, Plan};
 use kaniop_core::name::Owner;
@@ -146,7 +146,7 @@ impl Progress {
 
 /// What an object wants of the server.
 pub(super) fn desired<'a, K: super::Managed>(object: &'a K, progress: &'a Progress) -> Desired<'a, K> {
-    let meta = object.meta();
+    let (meta, status) = (object.meta(), object.identity_status());
     let name = meta.name.as_deref().unwrap_or_default();
     Desired {
         owner: Owner {
@@ -156,11 +156,14 @@ pub(super) fn desired<'a, K: super::Managed>(object: &'a K, progress: &'a Progre
             entry: object.kanidm_name().unwrap_or(name),
         },
         spec: object.spec(),
-        pinned: object
-            .identity_status()
-            .and_then(|status| status.uuid.as_deref())
-            .and_then(|uuid| Uuid::parse_str(uuid).ok()),
+        pinned: status.and_then(|status| status.uuid.as_deref()).and_then(|uuid| Uuid::parse_str(uuid).ok()),
+        inherited: status.is_some_and(|status| status.uuid.is_none() && exists(status)),
         spent: &progress.spent,
         managed: &progress.managed,
     }
+}
+
+fn exists(status: &IdentityStatus) -> bool {
+    let conditions = status.conditions.iter().flatten();
+    conditions.into_iter().any(|condition| condition.type_ == "Exists" && condition.status == "True")
 }

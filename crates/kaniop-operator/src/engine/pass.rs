@@ -72,6 +72,8 @@ impl<K: Managed> Engine<K> {
         };
         let finding = Finding { reason: error.reason(), message: error.to_string() };
         if error.class() == Class::Retry {
+            // So that the next look at the server wakes it, however long its own wait has become.
+            self.settle(&object, Assessment::Unknown(finding.clone()));
             self.report(&object, &Outcome::Unknown(&finding)).await?;
             return Ok(Action::requeue(self.retry.next(key(object.as_ref()))));
         }
@@ -87,8 +89,10 @@ impl<K: Managed> Engine<K> {
         let mut snapshot = None;
         let mut sent: Vec<Step> = Vec::new();
         while let Some(step) = plan.step.clone().filter(|step| !sent.contains(step)) {
+            let turn = usable.target.turn().await?;
+            // After the wait for the turn, or a leader paused there would still send what it was about to send.
             self.ctx.guard.check()?;
-            match usable.target.execute(&step).await {
+            match usable.target.execute(&step, turn).await {
                 Ok(_) => {
                     self.announce(object, &step, &plan.changes).await;
                     progress.managed = plan.managed;

@@ -16,6 +16,7 @@ use super::assess::{Assessment, Progress, desired};
 use super::{Engine, Managed, key};
 use crate::error::Error;
 use crate::events::Notice;
+use crate::targets::Target;
 
 /// How often a deletion that waits is looked at, besides being woken.
 const RECHECK: Duration = Duration::from_secs(30);
@@ -27,15 +28,22 @@ impl<K: Managed> Engine<K> {
             self.forget(&object);
             return Ok(Action::await_change());
         }
-        let (decision, target) = self.decide(&object).await?;
-        match decision {
-            Deletion::Delete(step) => {
-                let Some(target) = target else { return Err(Error::Bug("a deletion without a server".to_owned())) };
-                self.ctx.guard.check()?;
-                target.execute(&step).await?;
-                self.announce_deletion(&object, &step).await;
-                self.release(&object).await
+        let mut decision = self.decide(&object).await?;
+        if let (Deletion::Delete(step), Some(target)) = &decision {
+            let turn = target.turn().await?;
+            self.ctx.guard.check()?;
+            match target.execute(step, turn).await {
+                Ok(_) => {
+                    self.announce_deletion(&object, step).await;
+                    return self.release(&object).await;
+                }
+                Err(error) => {
+                    decision = (self.hindered(&object, &Obstacle::Unreachable(error.to_string())).await?, None)
+                }
             }
+        }
+        match decision.0 {
+            Deletion::Delete(_) => Err(Error::Bug("a deletion without a server".to_owned())),
             Deletion::Release(note) => {
                 if let Some(note) = note {
                     let notice = Notice { warning: true, reason: "EntryLeftBehind".to_owned(), note };
@@ -52,21 +60,34 @@ impl<K: Managed> Engine<K> {
         }
     }
 
-    async fn decide(&self, object: &K) -> Result<(Deletion, Option<Arc<crate::targets::Target>>), Error> {
+    async fn decide(&self, object: &K) -> Result<(Deletion, Option<Arc<Target>>), Error> {
+        if self.definition_is_going().await? {
+            return Ok((self.hindered(object, &Obstacle::DefinitionGoing).await?, None));
+        }
+        let usable = match self.server(object) {
+            Ok(usable) => usable,
+            Err(barred) => return Ok((self.hindered(object, &barred.obstacle).await?, None)),
+        };
         let progress = Progress::default();
         let want = desired(object, &progress);
+        let decision = identity::deletion(&want, Ok(&usable.snapshot), Duration::ZERO, false);
+        if matches!(decision, Deletion::Delete(_)) {
+            return Ok((decision, Some(usable.target)));
+        }
+        // Nothing is there to delete, as far as was seen last. A creation whose answer was lost would be missing in that: look again before letting go.
+        match usable.target.look_again().await {
+            Ok(snapshot) => Ok((identity::deletion(&want, Ok(&snapshot), Duration::ZERO, false), Some(usable.target))),
+            Err(error) => Ok((self.hindered(object, &Obstacle::Unreachable(error.to_string())).await?, None)),
+        }
+    }
+
+    /// What becomes of the object while its entry cannot be looked at or deleted.
+    async fn hindered(&self, object: &K, obstacle: &Obstacle) -> Result<Deletion, Error> {
+        let progress = Progress::default();
         let since = object.meta().deletion_timestamp.as_ref().map(|time| self.ctx.clock.now().duration_since(time.0));
         let waited = since.and_then(|since| Duration::try_from(since).ok()).unwrap_or_default();
-        if self.definition_is_going().await? {
-            return Ok((identity::deletion(&want, Err(&Obstacle::DefinitionGoing), waited, false), None));
-        }
-        Ok(match self.server(object) {
-            Ok(usable) => (identity::deletion(&want, Ok(&usable.snapshot), waited, false), Some(usable.target)),
-            Err(barred) => {
-                let terminating = self.namespace_is_going(object).await?;
-                (identity::deletion(&want, Err(&barred.obstacle), waited, terminating), None)
-            }
-        })
+        let terminating = self.namespace_is_going(object).await?;
+        Ok(identity::deletion(&desired(object, &progress), Err(obstacle), waited, terminating))
     }
 
     async fn namespace_is_going(&self, object: &K) -> Result<bool, Error> {

@@ -310,6 +310,54 @@ async fn a_server_that_refuses_the_token_is_not_asked_by_anybody_else() {
 }
 
 #[tokio::test]
+async fn a_deletion_that_the_server_refuses_is_said_and_goes_on_when_it_does_not() {
+    let world = World::with(alice()).await;
+    let life = world.live().await;
+    world.settle(&life).await;
+    world.edit(|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    world.kanidm.held.lock().unwrap().refuse = Some((403, json!("accessdenied")));
+    world.settle(&life).await;
+    assert_eq!(world.condition("Ready"), ("Unknown".to_owned(), "Deleting".to_owned()));
+    assert_eq!(world.events(), ["EntryCreated", "Deleting"]);
+    world.kanidm.held.lock().unwrap().refuse = None;
+    world.settle(&life).await;
+    assert!(world.object().is_none() && world.kanidm.held.lock().unwrap().entries.is_empty());
+}
+
+#[tokio::test]
+async fn a_person_whose_creation_was_answered_to_nobody_does_not_outlive_the_object() {
+    let world = World::with(alice()).await;
+    let life = world.live().await;
+    // Made behind the snapshot's back, as by a request whose answer was lost.
+    let other = world.live().await;
+    world.settle(&other).await;
+    world.edit(|object| {
+        object["status"] = Json::Null;
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    });
+    world.settle(&life).await;
+    assert!(world.object().is_none() && world.kanidm.held.lock().unwrap().entries.is_empty());
+}
+
+#[tokio::test]
+async fn the_entry_of_an_object_from_an_older_release_is_taken_over_by_its_status() {
+    let mut object = alice();
+    object["status"] = json!({"conditions": [{
+        "type": "Exists", "status": "True", "reason": "Exists", "message": "", "lastTransitionTime": "2025-01-01T00:00:00Z",
+    }]});
+    let world = World::with(object).await;
+    let id = "11111111-1111-4111-8111-111111111111";
+    let entry =
+        json!({"id": id, "class": ["person"], "name": "alice", "spn": "alice@example.com", "displayname": "Old"});
+    world.kanidm.held.lock().unwrap().entries.insert(id.to_owned(), entry.as_object().unwrap().clone());
+    let life = world.live().await;
+    world.settle(&life).await;
+    assert_eq!(world.condition("Ready").0, "True");
+    assert_eq!(world.object().unwrap().status.clone().unwrap().uuid.as_deref(), Some(id));
+    assert_eq!(world.kanidm.held.lock().unwrap().created, 0);
+}
+
+#[tokio::test]
 async fn nothing_is_sent_when_the_lease_is_in_doubt() {
     let world = World::with(alice()).await;
     let life = world.live().await;
