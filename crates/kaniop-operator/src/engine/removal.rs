@@ -38,7 +38,7 @@ impl<K: Managed> Engine<K> {
                     return self.release(&object).await;
                 }
                 Err(error) => {
-                    decision = (self.hindered(&object, &Obstacle::Unreachable(error.to_string())).await?, None)
+                    decision = (self.hindered(&object, &Obstacle::Unreachable(error.to_string())).await?, None);
                 }
             }
         }
