@@ -8,6 +8,7 @@ use kaniop_api::IdentityStatus;
 use kaniop_core::condition;
 use kaniop_core::entry::{Entry, Snapshot, Step, Value};
 use kaniop_core::identity::{self, Finding, Outcome, Plan};
+use kaniop_core::reason::Reason;
 use kaniop_kanidm::{Class, Error as KanidmError};
 use kube::runtime::controller::Action;
 
@@ -174,7 +175,11 @@ impl<K: Managed> Engine<K> {
         if let Some(ready) = ready.filter(|ready| written && ready.status != "True")
             && seen.is_none_or(|seen| (&seen.status, &seen.reason) != (&ready.status, &ready.reason))
         {
-            let notice = Notice { warning: true, reason: event_reason(&ready.reason), note: ready.message.clone() };
+            let notice = Notice {
+                warning: !WAITS.iter().any(|waits| waits.as_str() == ready.reason),
+                reason: event_reason(&ready.reason),
+                note: ready.message.clone(),
+            };
             self.ctx.events.publish(&object.object_ref(&()), notice).await;
         }
         Ok(due)
@@ -191,6 +196,9 @@ fn gid(entry: &Entry) -> Option<i64> {
 fn managed(plan: &Plan) -> BTreeMap<String, Vec<String>> {
     plan.managed.iter().map(|(field, uuids)| (field.clone(), uuids.iter().map(ToString::to_string).collect())).collect()
 }
+
+/// Waiting is no fault: nobody has to look.
+const WAITS: [Reason; 3] = [Reason::KanidmNotReady, Reason::Paused, Reason::ReferenceNotFound];
 
 /// Scripts written for older releases match on these two.
 fn event_reason(reason: &str) -> String {
