@@ -210,11 +210,6 @@ impl Snapshot {
         let by_name = self.names.get(&id.to_lowercase());
         by_name.copied().or_else(|| Uuid::parse_str(id).ok()).and_then(|uuid| self.get(uuid))
     }
-
-    /// All entries.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values().map(Arc::as_ref)
-    }
 }
 
 /// One request that changes the server: one transaction there, safe to send again.

@@ -139,12 +139,6 @@ impl Target {
         self.known.read().unwrap_or_else(PoisonError::into_inner).health.clone()
     }
 
-    /// The server's version as it says it in its answers.
-    #[must_use]
-    pub fn server_version(&self) -> Option<String> {
-        self.client.server_version()
-    }
-
     /// Waits for a place among those that write to this server.
     ///
     /// # Errors

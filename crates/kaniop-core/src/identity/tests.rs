@@ -24,6 +24,14 @@ fn group_spec() -> KanidmGroupSpec {
     }
 }
 
+static NONE_SPENT: BTreeSet<u32> = BTreeSet::new();
+static NOTHING_MANAGED: Managed = Managed::new();
+
+/// What an object without any history wants.
+fn desired(spec: &KanidmGroupSpec) -> Desired<'_, KanidmGroup> {
+    Desired { owner: owner(), spec, pinned: None, inherited: false, spent: &NONE_SPENT, managed: &NOTHING_MANAGED }
+}
+
 fn entry(uuid: Uuid, collection: Collection, name: &str) -> Entry {
     Entry {
         uuid,
@@ -86,14 +94,7 @@ fn carried_out(step: &Step, seen: &Snapshot) -> Snapshot {
 fn an_entry_of_our_derived_uuid_is_ours_without_any_status() {
     let spec = group_spec();
     let seen = Snapshot::new([entry(owner().uuid(3), Collection::Group, "staff")]);
-    let want = Desired::<KanidmGroup> {
-        owner: owner(),
-        spec: &spec,
-        pinned: None,
-        inherited: false,
-        spent: &BTreeSet::new(),
-        managed: &Managed::new(),
-    };
+    let want = desired(&spec);
     let plan = plan(&want, &seen);
     assert_eq!((plan.entry, plan.step, plan.findings), (Some(owner().uuid(3)), None, vec![]));
 }
@@ -102,14 +103,7 @@ fn an_entry_of_our_derived_uuid_is_ours_without_any_status() {
 fn a_used_up_uuid_is_stepped_over() {
     let spec = group_spec();
     let spent = BTreeSet::from([0, 1]);
-    let want = Desired::<KanidmGroup> {
-        owner: owner(),
-        spec: &spec,
-        pinned: None,
-        inherited: false,
-        spent: &spent,
-        managed: &Managed::new(),
-    };
+    let want = Desired { spent: &spent, ..desired(&spec) };
     assert_eq!(plan(&want, &Snapshot::default()).entry, Some(owner().uuid(2)));
 }
 
@@ -117,14 +111,7 @@ fn a_used_up_uuid_is_stepped_over() {
 fn when_every_uuid_is_used_up_nothing_is_created_and_the_finding_says_so() {
     let spec = group_spec();
     let spent = (0..GENERATIONS).collect();
-    let want = Desired::<KanidmGroup> {
-        owner: owner(),
-        spec: &spec,
-        pinned: None,
-        inherited: false,
-        spent: &spent,
-        managed: &Managed::new(),
-    };
+    let want = Desired { spent: &spent, ..desired(&spec) };
     let plan = plan(&want, &Snapshot::default());
     assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::NameConflict));
 }
@@ -133,14 +120,7 @@ fn when_every_uuid_is_used_up_nothing_is_created_and_the_finding_says_so() {
 fn an_entry_renamed_behind_our_back_gets_its_name_again() {
     let spec = group_spec();
     let seen = Snapshot::new([entry(owner().uuid(0), Collection::Group, "renamed")]);
-    let want = Desired::<KanidmGroup> {
-        owner: owner(),
-        spec: &spec,
-        pinned: None,
-        inherited: false,
-        spent: &BTreeSet::new(),
-        managed: &Managed::new(),
-    };
+    let want = desired(&spec);
     assert_eq!(plan(&want, &seen).changes, vec!["name"]);
 }
 
@@ -149,14 +129,7 @@ fn an_entry_of_another_kind_is_never_ours_even_if_a_status_claims_it() {
     let spec = group_spec();
     let admin = entry(Uuid::from_u128(0x10), Collection::Person, "staff");
     let seen = Snapshot::new([admin.clone()]);
-    let want = Desired::<KanidmGroup> {
-        owner: owner(),
-        spec: &spec,
-        pinned: Some(admin.uuid),
-        inherited: false,
-        spent: &BTreeSet::new(),
-        managed: &Managed::new(),
-    };
+    let want = Desired { pinned: Some(admin.uuid), ..desired(&spec) };
     let plan = plan(&want, &seen);
     assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::EntryExists));
 }
@@ -167,14 +140,7 @@ fn the_entry_that_an_older_release_made_is_ours_but_never_one_of_the_servers_own
     let made = entry(Uuid::from_u128(1 << 100), Collection::Group, "staff");
     let built_in = entry(Uuid::from_u128(0x36), Collection::Group, "staff");
     for (held, ours) in [(made, true), (built_in, false)] {
-        let want = Desired::<KanidmGroup> {
-            owner: owner(),
-            spec: &spec,
-            pinned: None,
-            inherited: true,
-            spent: &BTreeSet::new(),
-            managed: &Managed::new(),
-        };
+        let want = Desired { inherited: true, ..desired(&spec) };
         let planned = plan(&want, &Snapshot::new([held.clone()]));
         assert_eq!((planned.entry == Some(held.uuid), planned.findings.is_empty()), (ours, ours), "{}", held.uuid);
     }
@@ -183,14 +149,7 @@ fn the_entry_that_an_older_release_made_is_ours_but_never_one_of_the_servers_own
 #[test]
 fn deletion_follows_what_is_known_of_the_server() {
     let spec = group_spec();
-    let want = Desired::<KanidmGroup> {
-        owner: owner(),
-        spec: &spec,
-        pinned: None,
-        inherited: false,
-        spent: &BTreeSet::new(),
-        managed: &Managed::new(),
-    };
+    let want = desired(&spec);
     let ours = Snapshot::new([entry(owner().uuid(0), Collection::Group, "staff")]);
     let theirs = Snapshot::new([entry(Uuid::from_u128(1), Collection::Group, "staff")]);
     let minute = Duration::from_secs(60);
@@ -283,7 +242,7 @@ prop_compose! {
                 by_hand in proptest::option::of("[a-z]{1,4}")) -> Snapshot {
         let mut seen = Snapshot::new(people.iter().map(|name| person(name)));
         if let Some(spec) = ours {
-            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &Managed::new() };
+            let want = desired(&spec);
             seen = settled(&want, &seen).0;
         }
         if let Some(mut ours) = seen.get(owner().uuid(0)).cloned() && let Some(value) = by_hand {
@@ -297,7 +256,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn a_few_requests_are_enough_and_then_nothing_is_left_to_do(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &Managed::new() };
+        let want = desired(&spec);
         let (_, requests) = settled(&want, &seen);
         // Creation, two classes, everything else at once, members that others share.
         prop_assert!(requests <= 5, "{} requests", requests);
@@ -314,7 +273,7 @@ proptest! {
         let mut managed = Managed::new();
         for members in [wanted, later.clone()] {
             let spec = KanidmGroupSpec { members: Some(members), members_policy: MembersPolicy::Additive, ..group_spec() };
-            let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &managed };
+            let want = Desired { managed: &managed, ..desired(&spec) };
             let after = plan(&want, &seen).managed;
             seen = settled(&want, &seen).0;
             managed = after;
@@ -325,7 +284,7 @@ proptest! {
 
     #[test]
     fn what_the_spec_leaves_out_is_never_written(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &Managed::new() };
+        let want = desired(&spec);
         let unmanaged: BTreeSet<_> = KanidmGroup::FIELDS.iter().filter(|field| (field.want)(&spec) == Wanted::Unmanaged).map(|field| field.attr.name).collect();
         let written: Vec<_> = match plan(&want, &seen).step {
             Some(Step::Put { attrs, .. }) => attrs.into_iter().map(|(attr, _)| attr.name).collect(),
@@ -340,7 +299,7 @@ proptest! {
 
     #[test]
     fn a_plan_never_touches_an_entry_of_somebody_else(spec in group(), seen in server()) {
-        let want = Desired::<KanidmGroup> { owner: owner(), spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &Managed::new() };
+        let want = desired(&spec);
         if let Some(Step::Put { uuid, .. } | Step::Create { uuid, .. }) = plan(&want, &seen).step {
             prop_assert!(owner().generation_of(uuid).is_some());
         }
