@@ -207,7 +207,7 @@ fn compare(session: &Session, object: &Value) -> Result<()> {
 
 fn show(cluster: &Cluster) -> Result<()> {
     println!("\n== as Kubernetes shows it");
-    interactive(&mut cluster.kubectl(["get", "kanidms,kanidmgroups,kanidmpersonaccounts", "-n", NAMESPACE]))?;
+    interactive(&mut cluster.kubectl(["get", "kaniop", "-n", NAMESPACE]))?;
     let kubectl = if cluster.is_external() { "kubectl" } else { "cargo xtask kubectl --" };
     println!(
         "\nThe administrators' passwords are in a Secret:\n  {kubectl} get secret {KANIDM}-admin-passwords -n {NAMESPACE} \

@@ -3,7 +3,7 @@
   # When a kind itself is being removed, its objects go without their entries.
   - apiGroups: ["apiextensions.k8s.io"]
     resources: [customresourcedefinitions]
-    resourceNames: [kanidmgroups.kaniop.rs, kanidmpersonaccounts.kaniop.rs]
+    resourceNames: [kanidmgroups.kaniop.rs, kanidmoauth2clients.kaniop.rs, kanidmpersonaccounts.kaniop.rs, kanidmserviceaccounts.kaniop.rs]
     verbs: [get]
 {{- end }}
 {{- define "kaniop.rules.all" }}
@@ -25,7 +25,7 @@
   - apiGroups: [""]
     resources: [pods/exec]
     verbs: [get, create]
-  # TLS Secrets are read, passwords and server configuration are written; list and watch ask for metadata only, which roles cannot express.
+  # TLS Secrets are read, credentials and server configuration are written; list and watch ask for metadata only, which roles cannot express.
   - apiGroups: [""]
     resources: [secrets]
     verbs: [get, list, watch, create, patch, delete]
@@ -43,15 +43,15 @@
     verbs: [create, patch]
   # What users write; patch sets and removes the finalizer.
   - apiGroups: ["kaniop.rs"]
-    resources: [kanidmgroups, kanidmpersonaccounts, kanidms]
+    resources: [kanidmgroups, kanidmoauth2clients, kanidmpersonaccounts, kanidms, kanidmserviceaccounts]
     verbs: [get, list, watch, patch]
-  # Children name their Kanidm as owner, which some clusters allow only with this.
+  # Children and Secrets name their object as owner, which some clusters allow only with this.
   - apiGroups: ["kaniop.rs"]
-    resources: [kanidms/finalizers]
+    resources: [kanidmoauth2clients/finalizers, kanidmpersonaccounts/finalizers, kanidms/finalizers, kanidmserviceaccounts/finalizers]
     verbs: [update]
   # What was observed is reported.
   - apiGroups: ["kaniop.rs"]
-    resources: [kanidmgroups/status, kanidmpersonaccounts/status, kanidms/status]
+    resources: [kanidmgroups/status, kanidmoauth2clients/status, kanidmpersonaccounts/status, kanidms/status, kanidmserviceaccounts/status]
     verbs: [patch]
 {{- end }}
 {{- define "kaniop.rules.own" }}

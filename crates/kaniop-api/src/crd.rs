@@ -4,14 +4,21 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::Value;
 
-use crate::{Kanidm, KanidmGroup, KanidmPersonAccount};
+use crate::{Kanidm, KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
 
 /// Every CustomResourceDefinition, in the order in which the documents list them.
 ///
 /// # Errors
 /// Only when a schema does not read back after it was polished: a defect of this crate that its tests would show.
 pub fn all() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
-    [Kanidm::crd(), KanidmGroup::crd(), KanidmPersonAccount::crd()].into_iter().map(polished).collect()
+    let all = [
+        Kanidm::crd(),
+        KanidmGroup::crd(),
+        KanidmPersonAccount::crd(),
+        KanidmOAuth2Client::crd(),
+        KanidmServiceAccount::crd(),
+    ];
+    all.into_iter().map(polished).collect()
 }
 
 /// Removes `nullable` and the integer formats that Kubernetes warns about.
@@ -66,7 +73,13 @@ mod tests {
             .collect();
         assert_eq!(
             names,
-            ["Kanidm kanidms idm", "KanidmGroup kanidmgroups kg", "KanidmPersonAccount kanidmpersonaccounts person"]
+            [
+                "Kanidm kanidms idm",
+                "KanidmGroup kanidmgroups kg",
+                "KanidmPersonAccount kanidmpersonaccounts person",
+                "KanidmOAuth2Client kanidmoauth2clients oauth2",
+                "KanidmServiceAccount kanidmserviceaccounts kanidmsa",
+            ]
         );
     }
 
@@ -84,6 +97,9 @@ mod tests {
             "imagePullSecrets",
             "groupNamespaceSelector",
             "personNamespaceSelector",
+            "oauth2ClientNamespaceSelector",
+            "serviceAccountNamespaceSelector",
+            "adoptionNamespaceSelector",
             "nodeSelector",
             "service",
             "persistentVolumeClaimRetentionPolicy",

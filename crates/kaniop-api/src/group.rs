@@ -4,7 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::shared::{IdentityStatus, KanidmRef, identity};
+use crate::shared::{AdoptionPolicy, DeletionPolicy, IdentityStatus, KanidmRef, identity};
 
 /// A group on a Kanidm server. What is absent here is left alone on the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -37,6 +37,13 @@ pub struct KanidmGroupSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub kanidm_name: Option<String>,
+    /// What to do when an entry of this name exists already; the Kanidm's `identityDefaults`, else `Never`, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption_policy: Option<AdoptionPolicy>,
+    /// What becomes of the entry when this object is deleted. Absent: the Kanidm's `identityDefaults`, else `Delete` for an entry that this
+    /// object created and `Retain` for one that it took over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
     /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]

@@ -12,6 +12,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::shared::{AdoptionPolicy, DeletionPolicy};
+
 /// A Kanidm deployment: one domain, its server nodes and how they are reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
@@ -91,6 +93,18 @@ pub struct KanidmSpec {
     /// Namespaces whose KanidmPersonAccounts may use this Kanidm: absent, its own only; `{}`, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person_namespace_selector: Option<LabelSelector>,
+    /// Namespaces whose KanidmOAuth2Clients may use this Kanidm: absent, its own only; `{}`, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth2_client_namespace_selector: Option<LabelSelector>,
+    /// Namespaces whose KanidmServiceAccounts may use this Kanidm: absent, its own only; `{}`, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_namespace_selector: Option<LabelSelector>,
+    /// For identities that do not say it themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity_defaults: Option<IdentityDefaults>,
+    /// Other namespaces in which `adoptionPolicy: Adopt` counts: absent, none; `{}`, all. Whoever may adopt can take over any group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption_namespace_selector: Option<LabelSelector>,
     /// Where the database lives; an emptyDir when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
@@ -114,6 +128,18 @@ pub struct KanidmSpec {
 
 fn default_port_name() -> String {
     "https".to_owned()
+}
+
+/// For identities that do not say it themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdentityDefaults {
+    /// What to do when an entry of an object's name exists already; `Never` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption_policy: Option<AdoptionPolicy>,
+    /// What becomes of an entry when its object is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
 }
 
 /// Nodes that are configured alike: one StatefulSet.

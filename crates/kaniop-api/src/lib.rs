@@ -6,12 +6,16 @@
 pub mod crd;
 pub mod group;
 pub mod kanidm;
+pub mod oauth2;
 pub mod person;
+pub mod service_account;
 pub mod shared;
 
 pub use group::{KanidmGroup, KanidmGroupSpec};
 pub use kanidm::{Kanidm, KanidmSpec, KanidmStatus};
+pub use oauth2::{KanidmOAuth2Client, KanidmOAuth2ClientSpec};
 pub use person::{KanidmPersonAccount, KanidmPersonAccountSpec};
+pub use service_account::{KanidmServiceAccount, KanidmServiceAccountSpec};
 pub use shared::{IdentityStatus, KanidmRef};
 
 /// API group of every kind.

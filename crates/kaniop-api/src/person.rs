@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::shared::{IdentityStatus, KanidmRef, PosixAccount, identity};
+use crate::shared::{AdoptionPolicy, DeletionPolicy, IdentityStatus, KanidmRef, PosixAccount, identity};
 
 /// A person on a Kanidm server. What is absent here is left alone on the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -40,6 +40,13 @@ pub struct KanidmPersonAccountSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub kanidm_name: Option<String>,
+    /// What to do when an entry of this name exists already; the Kanidm's `identityDefaults`, else `Never`, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption_policy: Option<AdoptionPolicy>,
+    /// What becomes of the entry when this object is deleted. Absent: the Kanidm's `identityDefaults`, else `Delete` for an entry that this
+    /// object created and `Retain` for one that it took over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
     /// What the entry says of the person.
     pub person_attributes: PersonAttributes,
     /// Makes the person a POSIX account. Taking the block away later leaves it one: the server cannot undo it.
@@ -49,6 +56,38 @@ pub struct KanidmPersonAccountSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxProperties" = 64))]
     pub ssh_public_keys: Option<BTreeMap<String, SshPublicKey>>,
+    /// How long a link for setting the first credential works, in seconds; the server allows a day at most.
+    #[serde(default = "default_token_ttl")]
+    #[schemars(range(min = 300, max = 86400))]
+    pub credentials_token_ttl: i64,
+    /// How a person without any credential gets the link for setting the first one; in a Secret when absent.
+    #[serde(default)]
+    pub credential_reset: CredentialReset,
+}
+
+fn default_token_ttl() -> i64 {
+    3600
+}
+
+/// How a person without any credential gets the link for setting the first one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CredentialReset {
+    /// Where the link goes.
+    #[serde(default)]
+    pub delivery: ResetDelivery,
+}
+
+/// Where the link for setting a first credential goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ResetDelivery {
+    /// Into the Secret `<name>-credential-reset`, which is removed once a credential exists. Deleting it asks for a new link.
+    #[default]
+    Secret,
+    /// To the person's primary mail address, by the server's own mail sender.
+    Email,
+    /// Nowhere: no link is made.
+    None,
 }
 
 /// An SSH public key, as it stands in `authorized_keys`.

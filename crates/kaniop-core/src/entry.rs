@@ -2,11 +2,16 @@
 //!
 //! How a value looks on the wire is `kaniop-kanidm`'s business; nothing here knows JSON.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+mod snapshot;
+mod step;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use uuid::Uuid;
+
+pub use snapshot::Snapshot;
+pub use step::{Newcomer, Step};
 
 /// The collections of entries that Kaniop reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,13 +20,15 @@ pub enum Collection {
     Person,
     /// Groups.
     Group,
-    /// Service accounts: read because they can be members and managers.
+    /// Accounts of programs.
     ServiceAccount,
+    /// Applications that let people log in.
+    OAuth2Client,
 }
 
 impl Collection {
     /// Every collection.
-    pub const ALL: [Self; 3] = [Self::Person, Self::Group, Self::ServiceAccount];
+    pub const ALL: [Self; 4] = [Self::Person, Self::Group, Self::ServiceAccount, Self::OAuth2Client];
 
     /// The server's class that marks an entry of this collection.
     #[must_use]
@@ -30,7 +37,25 @@ impl Collection {
             Self::Person => "person",
             Self::Group => "group",
             Self::ServiceAccount => "service_account",
+            Self::OAuth2Client => "oauth2_resource_server",
         }
+    }
+
+    /// What people call an entry of this collection.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Group => "group",
+            Self::ServiceAccount => "service account",
+            Self::OAuth2Client => "OAuth2 client",
+        }
+    }
+
+    /// Whether the server draws the UUIDs of new entries, instead of taking the one that is sent along.
+    #[must_use]
+    pub const fn draws_uuids(self) -> bool {
+        matches!(self, Self::ServiceAccount | Self::OAuth2Client)
     }
 
     /// All classes that an entry of this collection is created with.
@@ -40,6 +65,7 @@ impl Collection {
             Self::Person => &["object", "account", "person"],
             Self::Group => &["object", "group"],
             Self::ServiceAccount => &["object", "account", "service_account"],
+            Self::OAuth2Client => &["object", "account", "oauth2_resource_server"],
         }
     }
 }
@@ -63,6 +89,14 @@ pub enum Shape {
     Bool,
     /// SSH public keys by label.
     SshKeys,
+    /// A set of URLs, compared after normalisation.
+    Urls,
+    /// Scopes by group.
+    Scopes,
+    /// Claims by name.
+    Claims,
+    /// Something that is shown as its digest only.
+    Digest,
 }
 
 /// An attribute of an entry: the server's name for it and its shape.
@@ -102,6 +136,40 @@ pub enum Value {
     Bool(bool),
     /// SSH public keys by label.
     SshKeys(BTreeMap<String, String>),
+    /// URLs in their normal form; exactly one where the attribute has but one.
+    Urls(BTreeSet<String>),
+    /// Scopes by group.
+    Scopes(BTreeMap<Uuid, BTreeSet<String>>),
+    /// Claims by name.
+    Claims(BTreeMap<String, Claim>),
+    /// Digest of something that is not shown itself.
+    Digest(String),
+}
+
+/// A claim in the tokens of an OAuth2 client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// How several values become one.
+    pub join: Join,
+    /// Values by group.
+    pub values: BTreeMap<Uuid, BTreeSet<String>>,
+}
+
+/// How several values of a claim become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// One text, with commas.
+    Comma,
+    /// One text, with spaces.
+    Space,
+    /// A list.
+    List,
+}
+
+/// The normal form of a URL, in which the server keeps it. `None` when it is none.
+#[must_use]
+pub fn normal_url(text: &str) -> Option<String> {
+    url::Url::parse(text).ok().map(String::from)
 }
 
 impl Value {
@@ -124,7 +192,10 @@ impl Value {
             Self::Mails(list) => list.is_empty(),
             Self::References(set) => set.is_empty(),
             Self::SshKeys(keys) => keys.is_empty(),
-            Self::Text(_) | Self::Time(_) | Self::Int(_) | Self::Bool(_) => false,
+            Self::Urls(set) => set.is_empty(),
+            Self::Scopes(map) => map.is_empty(),
+            Self::Claims(map) => map.is_empty(),
+            Self::Text(_) | Self::Time(_) | Self::Int(_) | Self::Bool(_) | Self::Digest(_) => false,
         }
     }
 }
@@ -153,109 +224,4 @@ impl Entry {
         // The server gives its own entries UUIDs that differ in the last group only.
         self.uuid.as_u128() >> 48 == 0
     }
-}
-
-/// Everything that Kaniop reads of one server, at one instant: what all objects of that server are planned against.
-#[derive(Clone, Debug, Default)]
-pub struct Snapshot {
-    entries: BTreeMap<Uuid, Arc<Entry>>,
-    names: HashMap<String, Uuid>,
-}
-
-impl Snapshot {
-    /// A snapshot of these entries.
-    #[must_use]
-    pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
-        let mut snapshot = Self::default();
-        entries.into_iter().for_each(|entry| snapshot.insert(entry));
-        snapshot
-    }
-
-    /// Takes in an entry as the server just answered it.
-    pub fn insert(&mut self, entry: Entry) {
-        self.remove(entry.uuid);
-        self.names.insert(entry.name.to_lowercase(), entry.uuid);
-        self.names.insert(entry.spn.to_lowercase(), entry.uuid);
-        self.entries.insert(entry.uuid, Arc::new(entry));
-    }
-
-    /// Forgets an entry that the server just deleted.
-    pub fn remove(&mut self, uuid: Uuid) {
-        let Some(gone) = self.entries.remove(&uuid) else { return };
-        for name in [&gone.name, &gone.spn] {
-            let name = name.to_lowercase();
-            if self.names.get(&name) == Some(&uuid) {
-                self.names.remove(&name);
-            }
-        }
-    }
-
-    /// This is what the server holds under this UUID now.
-    pub fn set(&mut self, uuid: Uuid, entry: Option<Entry>) {
-        match entry {
-            Some(entry) => self.insert(entry),
-            None => self.remove(uuid),
-        }
-    }
-
-    /// The entry of this UUID.
-    #[must_use]
-    pub fn get(&self, uuid: Uuid) -> Option<&Entry> {
-        self.entries.get(&uuid).map(Arc::as_ref)
-    }
-
-    /// The entry that the server would find under this name, SPN or UUID.
-    #[must_use]
-    pub fn find(&self, id: &str) -> Option<&Entry> {
-        let by_name = self.names.get(&id.to_lowercase());
-        by_name.copied().or_else(|| Uuid::parse_str(id).ok()).and_then(|uuid| self.get(uuid))
-    }
-}
-
-/// One request that changes the server: one transaction there, safe to send again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Create an entry under a UUID of our choice.
-    Create {
-        /// Where it belongs.
-        collection: Collection,
-        /// The UUID that makes the creation recognisable.
-        uuid: Uuid,
-        /// Attributes, the name among them.
-        attrs: Vec<(Attr, Value)>,
-    },
-    /// Set or purge (`None`) attributes of an entry.
-    Put {
-        /// Which entry.
-        uuid: Uuid,
-        /// What to set.
-        attrs: Vec<(Attr, Option<Value>)>,
-    },
-    /// Give an entry a class, without which it may not have some attributes. The server does not take this together with anything else.
-    Extend {
-        /// Which entry.
-        uuid: Uuid,
-        /// Where it belongs.
-        collection: Collection,
-        /// Which class.
-        class: &'static str,
-    },
-    /// Add and remove references, leaving those alone that somebody else adds or removes at the same time.
-    Adjust {
-        /// Which entry.
-        uuid: Uuid,
-        /// Where it belongs.
-        collection: Collection,
-        /// Which attribute.
-        attr: Attr,
-        /// Whom to add.
-        add: BTreeSet<Uuid>,
-        /// Whom to remove.
-        remove: BTreeSet<Uuid>,
-    },
-    /// Delete an entry.
-    Delete {
-        /// Which entry.
-        uuid: Uuid,
-    },
 }

@@ -9,6 +9,11 @@ const ROOT: Uuid = Uuid::from_u128(0x9d1c_52a6_0c3e_4f0e_8a57_6b61_6e69_6f70);
 /// How many times an entry can be created again under one object within the server's seven days of keeping a deleted UUID.
 pub const GENERATIONS: u32 = 64;
 
+/// Name of the operator's own account on every server.
+pub const OPERATOR_ACCOUNT: &str = "kaniop-operator";
+/// The built-in groups that the operator's account needs to manage people, groups, service accounts, OAuth2 clients and their tokens.
+pub const OPERATOR_GROUPS: &[&str] = &["idm_admins"];
+
 /// The object that an entry belongs to: all that its UUID is derived from. No part of it is drawn, so an object that is re-created without
 /// its status (GitOps, a restored cluster) finds its own entry again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +40,12 @@ impl Owner<'_> {
     #[must_use]
     pub fn generation_of(&self, uuid: Uuid) -> Option<u32> {
         (0..GENERATIONS).find(|generation| self.uuid(*generation) == uuid)
+    }
+
+    /// Name that an entry carries until its UUID, drawn by the server, is pinned in the object's status.
+    #[must_use]
+    pub fn provisional(&self) -> String {
+        format!("kaniop-{}", self.uuid(0).simple())
     }
 
     /// Every UUID that is ours, by generation.

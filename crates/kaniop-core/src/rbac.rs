@@ -39,7 +39,12 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Cluster,
         group: "apiextensions.k8s.io",
         resources: &["customresourcedefinitions"],
-        names: &["kanidmgroups.kaniop.rs", "kanidmpersonaccounts.kaniop.rs"],
+        names: &[
+            "kanidmgroups.kaniop.rs",
+            "kanidmoauth2clients.kaniop.rs",
+            "kanidmpersonaccounts.kaniop.rs",
+            "kanidmserviceaccounts.kaniop.rs",
+        ],
         verbs: &["get"],
         why: "When a kind itself is being removed, its objects go without their entries.",
     },
@@ -81,7 +86,7 @@ pub const RULES: &[Rule] = &[
         resources: &["secrets"],
         names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
-        why: "TLS Secrets are read, passwords and server configuration are written; list and watch ask for metadata only, \
+        why: "TLS Secrets are read, credentials and server configuration are written; list and watch ask for metadata only, \
               which roles cannot express.",
     },
     Rule {
@@ -111,7 +116,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Watched,
         group: "kaniop.rs",
-        resources: &["kanidmgroups", "kanidmpersonaccounts", "kanidms"],
+        resources: &["kanidmgroups", "kanidmoauth2clients", "kanidmpersonaccounts", "kanidms", "kanidmserviceaccounts"],
         names: &[],
         verbs: &["get", "list", "watch", "patch"],
         why: "What users write; patch sets and removes the finalizer.",
@@ -119,15 +124,26 @@ pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Watched,
         group: "kaniop.rs",
-        resources: &["kanidms/finalizers"],
+        resources: &[
+            "kanidmoauth2clients/finalizers",
+            "kanidmpersonaccounts/finalizers",
+            "kanidms/finalizers",
+            "kanidmserviceaccounts/finalizers",
+        ],
         names: &[],
         verbs: &["update"],
-        why: "Children name their Kanidm as owner, which some clusters allow only with this.",
+        why: "Children and Secrets name their object as owner, which some clusters allow only with this.",
     },
     Rule {
         scope: Scope::Watched,
         group: "kaniop.rs",
-        resources: &["kanidmgroups/status", "kanidmpersonaccounts/status", "kanidms/status"],
+        resources: &[
+            "kanidmgroups/status",
+            "kanidmoauth2clients/status",
+            "kanidmpersonaccounts/status",
+            "kanidms/status",
+            "kanidmserviceaccounts/status",
+        ],
         names: &[],
         verbs: &["patch"],
         why: "What was observed is reported.",

@@ -40,10 +40,16 @@ reasons! {
     ConnectionFailed,
     /// The entry is being deleted.
     Deleting,
+    /// An older object stands for the same entry; the message names it. This one touches nothing.
+    Conflict,
+    /// The person has a credential, so no link for a first one is needed.
+    CredentialExists,
     /// The node shows another domain than the one recorded. Nothing is done to it.
     DomainMismatch,
     /// An entry of this name exists and was not created by this object.
     EntryExists,
+    /// The picture cannot be fetched from its URL; the message says why. What is on the server stays.
+    ImageFetchError,
     /// The image cannot be pulled or its name is wrong.
     ImageUnavailable,
     /// Something that should never happen; the message has the operation id for a report.
@@ -68,10 +74,16 @@ reasons! {
     PodsNotReady,
     /// Something that the object refers to does not exist on the server (yet).
     ReferenceNotFound,
+    /// A link for setting a first credential was handed out and not used yet.
+    ResetLinkOpen,
+    /// The link for setting a first credential was not used in time. Delete its Secret to get a new one.
+    ResetLinkExpired,
     /// Servers are being restarted one by one, to take over a newer configuration.
     RollingOut,
     /// Zero replicas are asked for.
     ScaledToZero,
+    /// The Secret's template asks for a label or annotation that is the operator's own.
+    SecretTemplateConflict,
     /// The TLS Secret lacks a key or its content does not parse.
     TlsSecretInvalid,
     /// The TLS Secret does not exist (yet).

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kaniop_api::{KanidmGroup, KanidmPersonAccount};
-use kaniop_core::entry::{Attr, Collection, Entry, Shape, Snapshot, Step, Value};
+use kaniop_api::{KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
+use kaniop_core::entry::{Attr, Claim, Collection, Entry, Join, Newcomer, Shape, Snapshot, Step, Value};
 use kaniop_core::identity::{Desired, IdentityKind, Plan, plan};
 use kaniop_core::name::Owner;
 use serde::de::DeserializeOwned;
@@ -32,6 +32,9 @@ struct Case {
     /// Names of other people on the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     others: Vec<String>,
+    /// Groups on the server, with their members.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    groups: BTreeMap<String, Vec<String>>,
     #[serde(default)]
     plan: Json,
 }
@@ -62,7 +65,41 @@ fn to_value(attr: Attr, json: &Json) -> Value {
         Shape::Int => Value::Int(json.as_i64().unwrap()),
         Shape::Bool => Value::Bool(json.as_bool().unwrap()),
         Shape::SshKeys => Value::SshKeys(serde_json::from_value(json.clone()).unwrap()),
+        Shape::Urls => Value::Urls(texts(json).into_iter().collect()),
+        Shape::Scopes => Value::Scopes(by_name(json)),
+        Shape::Claims => Value::Claims(
+            serde_json::from_value::<BTreeMap<String, Shown>>(json.clone())
+                .unwrap()
+                .into_iter()
+                .map(|(name, shown)| (name, shown.into()))
+                .collect(),
+        ),
+        Shape::Digest => Value::Digest(json.as_str().unwrap().to_owned()),
     }
+}
+
+/// A claim as a golden shows it.
+#[derive(Deserialize)]
+struct Shown {
+    join: String,
+    values: Json,
+}
+
+impl From<Shown> for Claim {
+    fn from(shown: Shown) -> Self {
+        let join = match shown.join.as_str() {
+            "," => Join::Comma,
+            " " => Join::Space,
+            ";" => Join::List,
+            other => panic!("{other:?} joins nothing"),
+        };
+        Self { join, values: by_name(&shown.values) }
+    }
+}
+
+fn by_name(json: &Json) -> BTreeMap<Uuid, BTreeSet<String>> {
+    let map: BTreeMap<String, BTreeSet<String>> = serde_json::from_value(json.clone()).unwrap();
+    map.into_iter().map(|(name, values)| (named(&name), values)).collect()
 }
 
 fn to_json(value: &Value, seen: &Snapshot) -> Json {
@@ -74,7 +111,26 @@ fn to_json(value: &Value, seen: &Snapshot) -> Json {
         Value::Int(number) => json!(number),
         Value::Bool(yes) => json!(yes),
         Value::SshKeys(keys) => json!(keys),
+        Value::Urls(urls) => json!(urls),
+        Value::Scopes(map) => json!(to_names(map, seen)),
+        Value::Claims(claims) => {
+            let shown = |claim: &Claim| json!({"join": joined(claim.join), "values": to_names(&claim.values, seen)});
+            claims.iter().map(|(name, claim)| (name.clone(), shown(claim))).collect::<Map<_, _>>().into()
+        }
+        Value::Digest(digest) => json!(digest),
     }
+}
+
+const fn joined(join: Join) -> &'static str {
+    match join {
+        Join::Comma => ",",
+        Join::Space => " ",
+        Join::List => ";",
+    }
+}
+
+fn to_names<V: Clone>(map: &BTreeMap<Uuid, V>, seen: &Snapshot) -> BTreeMap<String, V> {
+    map.iter().map(|(uuid, value)| (seen.get(*uuid).unwrap().name.clone(), value.clone())).collect()
 }
 
 fn names(uuids: &BTreeSet<Uuid>, seen: &Snapshot) -> BTreeSet<String> {
@@ -89,6 +145,17 @@ fn describe(plan: &Plan, seen: &Snapshot) -> Json {
             let attrs: Map<_, _> =
                 attrs.iter().map(|(attr, value)| (attr.name.to_owned(), to_json(value, seen))).collect();
             shown.insert("create".to_owned(), Json::Object(attrs));
+        }
+        Some(Step::CreateProvisional { newcomer, .. }) => {
+            let newcomer = match newcomer {
+                Newcomer::ServiceAccount { displayname, managed_by } => {
+                    json!({"displayname": displayname, "managed_by": seen.get(*managed_by).unwrap().name})
+                }
+                Newcomer::OAuth2Client { displayname, landing, public } => {
+                    json!({"displayname": displayname, "landing": landing, "public": public})
+                }
+            };
+            shown.insert("create under a provisional name".to_owned(), newcomer);
         }
         Some(Step::Put { attrs, .. }) => {
             let json = |value: &Option<Value>| value.as_ref().map_or(Json::Null, |value| to_json(value, seen));
@@ -120,14 +187,17 @@ fn planned<K: IdentityKind<Spec: DeserializeOwned>>(case: &Case) -> Json {
         Entry { classes: case.classes.clone(), ..entry(owner.uuid(0), K::COLLECTION, "subject", attrs.collect()) }
     });
     let others = case.others.iter().map(|name| entry(named(name), Collection::Person, name, BTreeMap::new()));
-    let seen = Snapshot::new(others.chain(ours));
+    let groups = case.groups.iter().map(|(name, members)| {
+        let members = members.iter().map(|name| named(name)).collect();
+        entry(named(name), Collection::Group, name, [("member".to_owned(), Value::References(members))].into())
+    });
+    let seen = Snapshot::new(others.chain(groups).chain(ours));
     let managed = case
         .managed
         .iter()
         .map(|(field, names)| (field.clone(), names.iter().map(|name| named(name)).collect()))
         .collect();
-    let desired =
-        Desired::<K> { owner, spec: &spec, pinned: None, inherited: false, spent: &BTreeSet::new(), managed: &managed };
+    let desired = Desired::<K> { managed: &managed, ..Desired::first(owner, &spec) };
     describe(&plan(&desired, &seen), &seen)
 }
 
@@ -175,7 +245,19 @@ fn a_person_is_planned_as_the_goldens_say() {
 }
 
 #[test]
+fn an_oauth2_client_is_planned_as_the_goldens_say() {
+    check::<KanidmOAuth2Client>();
+}
+
+#[test]
+fn a_service_account_is_planned_as_the_goldens_say() {
+    check::<KanidmServiceAccount>();
+}
+
+#[test]
 fn no_field_is_without_a_golden() {
+    check_every_field_has_a_golden::<KanidmOAuth2Client>();
+    check_every_field_has_a_golden::<KanidmServiceAccount>();
     check_every_field_has_a_golden::<KanidmGroup>();
     check_every_field_has_a_golden::<KanidmPersonAccount>();
 }

@@ -13,9 +13,6 @@ use crate::error::Error;
 use crate::http::Call;
 use crate::requests::Operation;
 
-/// The built-in groups that a service account needs to manage people, groups, service accounts, OAuth2 clients and their tokens.
-pub const OPERATOR_GROUPS: &[&str] = &["idm_admins"];
-
 /// What a token may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -69,6 +69,12 @@ impl Client {
         self.send(Call::new(Operation::Other, Method::GET, ["status"])).await?.decode("its status")
     }
 
+    /// The URL under which people reach the server.
+    #[must_use]
+    pub fn origin(&self) -> &url::Url {
+        self.http.origin()
+    }
+
     /// All entries of all collections, with these attributes, in one request.
     ///
     /// # Errors
@@ -81,6 +87,20 @@ impl Client {
         let list: scim::List = answer.decode("a list of entries")?;
         let entries = list.resources.iter().filter_map(|object| scim::entry(object, attrs).transpose());
         entries.collect::<Result<_, _>>().map_err(|why| answer.undecodable("a list of entries", &why))
+    }
+
+    /// The entry of this name with these attributes; `None` when there is none that this account can see.
+    ///
+    /// # Errors
+    /// Whatever a request can meet.
+    pub async fn entry_named(&self, name: &str, attrs: &[Attr]) -> Result<Option<Entry>, Error> {
+        let call = Call::new(Operation::Read, Method::GET, ["scim", "v1", "Entry"])
+            .query("filter", format!("name eq {}", json!(name)))
+            .query("attributes", scim::attributes(attrs));
+        let answer = self.send(call).await?;
+        let list: scim::List = answer.decode("a list of entries")?;
+        let entries = list.resources.iter().filter_map(|object| scim::entry(object, attrs).transpose());
+        entries.take(1).next().transpose().map_err(|why| answer.undecodable("a list of entries", &why))
     }
 
     /// One entry with these attributes; `None` when there is none that this account can see.
@@ -109,6 +129,13 @@ impl Client {
                 let body = scim::creation(*collection, *uuid, values);
                 let call = Call::new(Operation::Create, Method::POST, ["scim", "v1", "Entry"]).body(body);
                 decoded(&self.send(call).await?, attrs)
+            }
+            Step::CreateProvisional { name, newcomer } => {
+                match self.create_newcomer(name, newcomer).await {
+                    // It is there from an attempt whose answer was lost: nobody else makes such names.
+                    Ok(()) | Err(Error::Conflict { .. }) => self.entry_named(name, attrs).await,
+                    Err(error) => Err(error),
+                }
             }
             Step::Put { uuid, attrs: values } => {
                 let body = scim::change(*uuid, values);
@@ -149,7 +176,11 @@ impl Client {
 
 /// A call on some values of one attribute.
 fn attribute(method: Method, collection: Collection, uuid: Uuid, name: &str) -> Call {
-    Call::new(Operation::Write, method, ["v1", collection.class(), &uuid.to_string(), "_attr", name])
+    let kind = match collection {
+        Collection::OAuth2Client => "oauth2",
+        other => other.class(),
+    };
+    Call::new(Operation::Write, method, ["v1", kind, &uuid.to_string(), "_attr", name])
 }
 
 fn decoded(answer: &Answer, attrs: &[Attr]) -> Result<Option<Entry>, Error> {

@@ -81,7 +81,7 @@ pub enum Error {
         why: String,
     },
     /// The account may not do this.
-    #[error("the server refused: the operator's account may not do this. Check that it is a member of {}", crate::OPERATOR_GROUPS.join(", "))]
+    #[error("the server refused: the operator's account may not do this. Check that it is a member of {}", kaniop_core::name::OPERATOR_GROUPS.join(", "))]
     AccessDenied,
     /// Another entry has these values, which must be unique.
     #[error("another entry has the same {}", unique(.attributes))]
@@ -109,6 +109,16 @@ pub enum Error {
     /// The request is larger than the server takes.
     #[error("the request is larger than the server takes (2 MiB): too many values at once")]
     TooLarge,
+    /// This version of the server does not have it.
+    #[error("the server{} cannot {what}: that needs Kanidm {since} or newer", .version.as_ref().map(|version| format!(" (Kanidm {version})")).unwrap_or_default())]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// The first version that has it.
+        since: &'static str,
+        /// The server's version, as it names it.
+        version: Option<String>,
+    },
     /// The server is overloaded or has trouble of its own.
     #[error("the server could not carry out the request now (HTTP {status}{})", detail(.why, .opid.as_deref()))]
     Busy {
@@ -185,7 +195,8 @@ impl Error {
             | Self::UuidTaken
             | Self::UnknownReference
             | Self::InvalidValue { .. }
-            | Self::TooLarge => Class::Blocked,
+            | Self::TooLarge
+            | Self::Unsupported { .. } => Class::Blocked,
             Self::AnswerTooLarge { .. } | Self::Unexpected { .. } | Self::Undecodable { .. } => Class::Bug,
         }
     }
@@ -208,6 +219,7 @@ impl Error {
             Self::Conflict { .. } | Self::UuidTaken => Reason::EntryExists,
             Self::UnknownReference => Reason::ReferenceNotFound,
             Self::Endpoint(_) | Self::InvalidValue { .. } | Self::TooLarge => Reason::InvalidValue,
+            Self::Unsupported { .. } => Reason::InvalidSpec,
             Self::AnswerTooLarge { .. } | Self::Unexpected { .. } | Self::Undecodable { .. } => Reason::InternalError,
         }
     }
@@ -347,7 +359,7 @@ mod tests {
             "{}",
             text(418, "tea")
         );
-        assert!(text(403, r#""accessdenied""#).contains(crate::OPERATOR_GROUPS[0]));
+        assert!(text(403, r#""accessdenied""#).contains(kaniop_core::name::OPERATOR_GROUPS[0]));
     }
 
     #[test]

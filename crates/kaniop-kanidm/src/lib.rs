@@ -6,18 +6,23 @@
 mod account;
 mod certificate;
 mod client;
+mod credential;
 mod error;
 mod http;
 mod login;
+mod newcomer;
 pub mod node;
+mod oauth2;
 mod requests;
 mod scim;
 mod trust;
 
-pub use account::{ApiToken, OPERATOR_GROUPS, Purpose};
+pub use account::{ApiToken, Purpose};
 pub use certificate::CertificateProblem;
 pub use client::Client;
+pub use credential::CredentialReset;
 pub use error::{Class, Error};
 pub use http::Endpoint;
+pub use oauth2::{Image, LARGEST_IMAGE};
 pub use requests::{Operation, Outcome, Requests};
 pub use trust::{Trust, check_key};

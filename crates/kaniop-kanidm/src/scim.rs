@@ -1,10 +1,10 @@
 //! How entries and values look on the wire (SCIM JSON), in both directions. Nothing here decides what a value should be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use kaniop_core::entry::{Attr, Collection, Entry, Shape, Value};
+use kaniop_core::entry::{Attr, Claim, Collection, Entry, Join, Shape, Value, normal_url};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use uuid::Uuid;
@@ -66,6 +66,27 @@ fn encode(value: &Value) -> Json {
             mails.iter().enumerate().map(|(nth, mail)| json!({ "primary": nth == 0, "value": mail })).collect()
         }
         Value::References(ids) => ids.iter().map(|id| json!({ "uuid": id })).collect(),
+        Value::Urls(urls) => json!(urls),
+        Value::Scopes(map) => {
+            map.iter().map(|(group, scopes)| json!({ "groupUuid": group, "scopes": scopes })).collect()
+        }
+        Value::Claims(claims) => claims.iter().flat_map(|(name, claim)| rows(name, claim)).collect(),
+        // Nobody can write what is shown as its digest only.
+        Value::Digest(_) => Json::Null,
+    }
+}
+
+/// One claim, as one row for each group.
+fn rows(name: &str, claim: &Claim) -> Vec<Json> {
+    let row = |(group, values): (&Uuid, &BTreeSet<String>)| json!({ "claim": name, "joinChar": join(claim.join), "groupUuid": group, "values": values });
+    claim.values.iter().map(row).collect()
+}
+
+const fn join(join: Join) -> &'static str {
+    match join {
+        Join::Comma => ",",
+        Join::Space => " ",
+        Join::List => ";",
     }
 }
 
@@ -119,6 +140,18 @@ fn decode(shape: Shape, json: &Json) -> Option<Value> {
                 |json: &Json| Some((json["label"].as_str()?.to_owned(), json["value"].as_str()?.trim().to_owned()));
             Some(Value::SshKeys(list(json).iter().map(key).collect::<Option<_>>()?))
         }
+        Shape::Urls => {
+            // What is no URL to us stays as it is: it differs from all that are.
+            let normal = |url: String| normal_url(&url).unwrap_or(url);
+            Some(Value::Urls(texts(json)?.into_iter().map(normal).collect()))
+        }
+        Shape::Scopes => {
+            let row = |row: &Json| Some((group(row)?, set(&row["scopes"])?));
+            Some(Value::Scopes(list(json).iter().map(row).collect::<Option<_>>()?))
+        }
+        Shape::Claims => claims(json),
+        // Whatever it is, that it changed shows.
+        Shape::Digest => Some(Value::Digest(texts(json).and_then(one).unwrap_or_else(|| json.to_string()))),
         Shape::Reference | Shape::References => {
             let found = list(json).iter().map(target).collect::<Option<BTreeSet<_>>>()?;
             (shape == Shape::References || found.len() <= 1).then_some(Value::References(found))
@@ -160,6 +193,31 @@ fn mails(json: &Json) -> Option<Vec<String>> {
     Some(mails.into_iter().map(|(_, address)| address).collect())
 }
 
+/// Claims, which are shown as one row for each claim and group.
+fn claims(json: &Json) -> Option<Value> {
+    let mut claims = BTreeMap::<String, Claim>::new();
+    for row in list(json) {
+        let joined = match row["joinChar"].as_str()? {
+            "," => Join::Comma,
+            " " => Join::Space,
+            ";" => Join::List,
+            _ => return None,
+        };
+        let claim = claims.entry(row["claim"].as_str()?.to_owned());
+        let claim = claim.or_insert_with(|| Claim { join: joined, values: BTreeMap::new() });
+        claim.values.insert(group(row)?, set(&row["values"])?);
+    }
+    Some(Value::Claims(claims))
+}
+
+fn group(row: &Json) -> Option<Uuid> {
+    Uuid::parse_str(row["groupUuid"].as_str()?).ok()
+}
+
+fn set(json: &Json) -> Option<BTreeSet<String>> {
+    texts(json).map(|texts| texts.into_iter().collect())
+}
+
 /// Whom a reference leads to; the name that the server shows beside the UUID can change and is not kept.
 fn target(json: &Json) -> Option<Uuid> {
     Uuid::parse_str(json.as_str().or_else(|| json["uuid"].as_str())?).ok()
@@ -182,6 +240,11 @@ mod tests {
 
     fn references(list: &[Uuid]) -> Value {
         Value::References(list.iter().copied().collect())
+    }
+
+    fn claim(join: Join) -> Claim {
+        let values = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Claim { join, values: [(A, values(&["x", "y"])), (B, values(&["x"]))].into() }
     }
 
     fn time(text: &str) -> Value {
@@ -212,6 +275,11 @@ mod tests {
             (Shape::Reference, json!({"uuid": A, "value": "a@x"}), Some(references(&[A]))),
             (Shape::Reference, json!([{"uuid": A, "value": "a@x"}]), Some(references(&[A]))),
             (Shape::Reference, json!([{"uuid": A}, {"uuid": B}]), None),
+            (Shape::Urls, json!("https://a.test"), Some(Value::Urls(["https://a.test/".to_owned()].into()))),
+            (Shape::Scopes, json!([{"group": "g@x", "groupUuid": A, "scopes": ["openid"]}]), Some(Value::Scopes([(A, ["openid".to_owned()].into())].into()))),
+            (Shape::Scopes, json!([{"group": "g@x", "scopes": ["openid"]}]), None),
+            (Shape::Claims, json!([{"claim": "c", "joinChar": "?", "groupUuid": A, "values": ["v"]}]), None),
+            (Shape::Digest, json!(["ab12"]), Some(Value::Digest("ab12".to_owned()))),
         ];
         for (shape, json, value) in table {
             assert_eq!(decode(shape, &json), value, "{shape:?} {json}");
@@ -226,6 +294,12 @@ mod tests {
             (Shape::Mails, mails(&["z@x", "a@x"])),
             (Shape::References, references(&[A, B])),
             (Shape::Reference, references(&[A])),
+            (Shape::Urls, Value::Urls(["https://a.test/".to_owned(), "app:/back".to_owned()].into())),
+            (Shape::Scopes, Value::Scopes([(A, ["openid".to_owned(), "email".to_owned()].into())].into())),
+            (
+                Shape::Claims,
+                Value::Claims([("role".to_owned(), claim(Join::Space)), ("team".to_owned(), claim(Join::List))].into()),
+            ),
         ] {
             assert_eq!(decode(shape, &encode(&value)), Some(value), "{shape:?}");
         }
@@ -283,8 +357,8 @@ mod tests {
 
     #[test]
     fn entries_of_other_classes_are_left_out_and_an_unknown_form_hides_only_itself() {
-        let client = object(json!({ "id": A, "class": ["oauth2_resource_server"], "name": "c", "spn": "c@x" }));
-        assert_eq!(entry(&client, &[]), Ok(None));
+        let domain = object(json!({ "id": A, "class": ["domain_info"], "name": "c", "spn": "c@x" }));
+        assert_eq!(entry(&domain, &[]), Ok(None));
         let nameless = object(json!({ "id": A, "class": "group" }));
         assert_eq!(entry(&nameless, &[]), Ok(None));
         assert!(entry(&object(json!({ "class": "group" })), &[]).is_err());
@@ -302,7 +376,10 @@ mod tests {
 
     #[test]
     fn the_list_asks_for_every_collection_and_each_attribute_once() {
-        assert_eq!(everything(), r#"class eq "person" or class eq "group" or class eq "service_account""#);
+        assert_eq!(
+            everything(),
+            r#"class eq "person" or class eq "group" or class eq "service_account" or class eq "oauth2_resource_server""#
+        );
         assert_eq!(attributes(&[Attr::NAME, Attr::new("mail", Shape::Mails)]), "class,mail,name,spn");
     }
 }

@@ -93,7 +93,7 @@ where
     if let Some(live) = &live {
         if !is_controlled_by(&live.metadata, owner.uid) {
             let text = format!(
-                "{} '{name}' exists and is not controlled by this Kanidm, so it is left alone. Delete or rename it, or give the Kanidm another name.",
+                "{} '{name}' exists and is not controlled by this object, so it is left alone. Delete or rename it, or give this object another name.",
                 kind.kind
             );
             return Ok(Applied::Conflict(text));
@@ -163,6 +163,23 @@ pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child]) -> Result
     let services = names(|child| if let Child::Service(service) = child { Some(&service.metadata) } else { None });
     Ok(prune_kind::<Secret>(ctx, owner, &selector, &secrets).await?
         + prune_kind::<Service>(ctx, owner, &selector, &services).await?)
+}
+
+/// Deletes the Secrets of one object that this selector finds and that are not wanted (any more). Returns how many.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn prune_secrets(ctx: &Context, owner: &Owner<'_>, selector: &str, wanted: &[&str]) -> Result<usize, Error> {
+    prune_kind::<Secret>(ctx, owner, selector, wanted).await
+}
+
+/// Deletes a Secret, if it is still the one of this UID. One that is gone is no error.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn delete_secret(ctx: &Context, namespace: &str, name: &str, uid: Option<String>) -> Result<(), Error> {
+    ctx.guard.check()?;
+    delete::<Secret>(ctx, namespace, name, uid).await
 }
 
 async fn prune_kind<K>(ctx: &Context, owner: &Owner<'_>, selector: &str, wanted: &[&str]) -> Result<usize, Error>

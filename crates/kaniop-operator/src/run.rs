@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Namespace;
-use kaniop_api::{Kanidm, KanidmGroup, KanidmPersonAccount};
+use kaniop_api::{Kanidm, KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
 use kube::api::Api;
 use kube::runtime::reflector::{self, Store, store::Writer};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -173,7 +173,9 @@ fn start(client: Client, options: Options, shared: Shared, stopping: &watch::Rec
     tasks.spawn(cluster::run(ctx.clone(), stop(stopping)));
     let filled = stores_filled(&ctx, &mut tasks, stopping);
     tasks.spawn(run_engine::<KanidmPersonAccount>(ctx.clone(), filled.clone(), stopping.clone()));
-    tasks.spawn(run_engine::<KanidmGroup>(ctx, filled, stopping.clone()));
+    tasks.spawn(run_engine::<KanidmGroup>(ctx.clone(), filled.clone(), stopping.clone()));
+    tasks.spawn(run_engine::<KanidmOAuth2Client>(ctx.clone(), filled.clone(), stopping.clone()));
+    tasks.spawn(run_engine::<KanidmServiceAccount>(ctx, filled, stopping.clone()));
     (tasks, spare)
 }
 

@@ -13,14 +13,14 @@ use kaniop_core::entry::{Entry, Snapshot, Step};
 use kaniop_core::identity;
 use kaniop_kanidm::{Client, Endpoint, Error};
 use secrecy::SecretString;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, broadcast};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use crate::retry::Retry;
 
-/// Writes under way to one server at a time: it has one writer, so more only queue there.
-const WRITES_AT_ONCE: usize = 4;
+/// Passes that work on one server at a time. It has one writer, so more would only queue there; and a slow one holds up nobody but its own objects.
+const PASSES_AT_ONCE: usize = 8;
 /// Failed looks in a row after which a server counts as not answering: one lost request is no outage.
 const FAILURES: u32 = 2;
 /// Shortest time between two looks, however many ask for one.
@@ -82,7 +82,7 @@ pub struct Target {
     client: Client,
     attributes: Vec<kaniop_core::entry::Attr>,
     known: RwLock<Known>,
-    writes: Semaphore,
+    turns: Arc<Semaphore>,
     looking: tokio::sync::Mutex<()>,
     /// Somebody wants the server to be looked at now.
     look: Notify,
@@ -113,7 +113,7 @@ impl Target {
                 failures: 0,
                 touched: BTreeSet::new(),
             }),
-            writes: Semaphore::new(WRITES_AT_ONCE),
+            turns: Arc::new(Semaphore::new(PASSES_AT_ONCE)),
             looking: tokio::sync::Mutex::default(),
             look: Notify::new(),
             created: Notify::new(),
@@ -139,22 +139,22 @@ impl Target {
         self.known.read().unwrap_or_else(PoisonError::into_inner).health.clone()
     }
 
-    /// Waits for a place among those that write to this server.
-    ///
-    /// # Errors
-    /// When the server was given up meanwhile.
-    pub async fn turn(&self) -> Result<SemaphorePermit<'_>, crate::error::Error> {
-        self.writes
-            .acquire()
-            .await
-            .map_err(|_| crate::error::Error::Bug("nobody closes the queue of writes".to_owned()))
+    /// Waits for a place among those that work on this server; `None` when there is no such place any more.
+    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        self.turns.clone().acquire_owned().await.ok()
+    }
+
+    /// The way to the server for what is no step of a plan: credentials and pictures.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Sends one step and takes its answer into the snapshot.
     ///
     /// # Errors
     /// As the server or the network gives them. An error that shows the snapshot to be stale makes the server be looked at soon.
-    pub async fn execute(&self, step: &Step, _turn: SemaphorePermit<'_>) -> Result<Option<Entry>, Error> {
+    pub async fn execute(&self, step: &Step) -> Result<Option<Entry>, Error> {
         match self.client.execute(step, &self.attributes).await {
             Ok(answer) => {
                 match (step, &answer) {
@@ -162,7 +162,7 @@ impl Target {
                     (_, Some(entry)) => self.learn(entry.uuid, Some(entry.clone())),
                     (_, None) => {}
                 }
-                if matches!(step, Step::Create { .. }) {
+                if matches!(step, Step::Create { .. } | Step::CreateProvisional { .. }) {
                     self.created.notify_one();
                 }
                 Ok(answer)
@@ -218,15 +218,22 @@ impl Target {
         }
     }
 
+    /// Everything: two lists, for no attribute shows whether an account has a credential.
+    async fn read_all(&self) -> Result<Snapshot, Error> {
+        let entries = self.client.entries(&self.attributes).await?;
+        let with_credentials = self.client.accounts_with_credentials().await?;
+        Ok(Snapshot::new(entries).with_credentials(with_credentials))
+    }
+
     /// Looks at the server. Returns whether it succeeded, and whether somebody should hear of it.
     async fn refresh(&self) -> (bool, bool) {
         // One at a time: what is touched meanwhile belongs to one list.
         let _alone = self.looking.lock().await;
         self.known.write().unwrap_or_else(PoisonError::into_inner).touched.clear();
-        let read = self.client.entries(&self.attributes).await;
+        let read = self.read_all().await;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         match read {
-            Ok(entries) => known.succeeded(Snapshot::new(entries)),
+            Ok(snapshot) => known.succeeded(snapshot),
             Err(error) => known.failed(error),
         }
     }

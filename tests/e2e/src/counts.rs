@@ -16,6 +16,8 @@ const OURS: &[&str] = &[
     "kanidms",
     "kanidmgroups",
     "kanidmpersonaccounts",
+    "kanidmoauth2clients",
+    "kanidmserviceaccounts",
     "secrets",
     "services",
     "statefulsets",
@@ -24,8 +26,17 @@ const OURS: &[&str] = &[
     "configmaps",
 ];
 /// Kinds whose objects' versions must stand still.
-const KINDS: &[&str] =
-    &["Kanidm", "KanidmGroup", "KanidmPersonAccount", "Secret", "Service", "StatefulSet", "PersistentVolumeClaim"];
+const KINDS: &[&str] = &[
+    "Kanidm",
+    "KanidmGroup",
+    "KanidmPersonAccount",
+    "KanidmOAuth2Client",
+    "KanidmServiceAccount",
+    "Secret",
+    "Service",
+    "StatefulSet",
+    "PersistentVolumeClaim",
+];
 
 /// Samples of a metrics page: name and labels, value.
 pub type Samples = BTreeMap<String, f64>;

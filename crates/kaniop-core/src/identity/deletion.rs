@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Desired, IdentityKind, own};
+use kaniop_api::shared::DeletionPolicy;
+
+use super::ownership::made;
+use super::{Desired, IdentityKind};
 use crate::entry::{Snapshot, Step};
 
 /// How long an object in a namespace that is being deleted waits for a server that does not answer.
@@ -44,8 +47,9 @@ pub fn deletion<K: IdentityKind>(
     terminating: bool,
 ) -> Deletion {
     match seen {
-        Ok(snapshot) => match own(want, snapshot) {
-            Some(entry) => Deletion::Delete(Step::Delete { uuid: entry.uuid }),
+        Ok(snapshot) => match made(want, snapshot) {
+            Some(own) if own.entry.is_built_in() || retained(want, own.adopted) => Deletion::Release(None),
+            Some(own) => Deletion::Delete(Step::Delete { uuid: own.entry.uuid }),
             None => Deletion::Release(None),
         },
         Err(Obstacle::KanidmGone) => Deletion::Release(None),
@@ -74,4 +78,9 @@ pub fn deletion<K: IdentityKind>(
             Deletion::Wait(format!("the Kanidm is paused: the entry {:?} is deleted when it is not", want.owner.entry))
         }
     }
+}
+
+/// Whether the entry stays on the server: as was said, else as it came.
+fn retained<K: IdentityKind>(want: &Desired<'_, K>, adopted: bool) -> bool {
+    want.deletion.map_or(adopted, |policy| policy == DeletionPolicy::Retain)
 }

@@ -3,115 +3,38 @@
 //! A kind is a table of fields ([`IdentityKind::FIELDS`]); [`plan`] holds the table against the snapshot of the server and says what single request
 //! makes the entry as the spec wants it. What the spec leaves out is never looked at and never written.
 
+pub mod credential;
 mod deletion;
+mod field;
 mod group;
+mod oauth2;
+mod ownership;
 mod person;
 pub mod posix;
 mod report;
+pub mod reset;
 mod resolve;
+mod service_account;
 mod validity;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kaniop_api::person::ResetDelivery;
+use kaniop_api::shared::DeletionPolicy;
 use uuid::Uuid;
 
 use self::resolve::Row;
 pub use deletion::{Deletion, Obstacle, deletion};
-
+pub use field::{Field, Wanted};
+pub use ownership::Adoption;
 pub use report::{Outcome, report};
 
 use crate::condition::Statement;
-use crate::entry::{Attr, Collection, Entry, Snapshot, Step, Value};
+use crate::entry::{Attr, Collection, Entry, Newcomer, Snapshot, Step, Value};
 use crate::name::{GENERATIONS, Owner};
 use crate::reason::Reason;
-
-/// What a field wants of its attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// Nothing: the attribute is managed elsewhere.
-    Unmanaged,
-    /// This value; an empty list purges.
-    Value(Value),
-    /// Nothing: what is there is purged.
-    Absent,
-    /// References to exactly these entries, by name, SPN or UUID.
-    Entries(Vec<String>),
-    /// References to these entries at least; others stay.
-    AtLeast(Vec<String>),
-}
-
-impl Wanted {
-    /// A text, unmanaged when absent.
-    #[must_use]
-    pub fn text(text: Option<&String>) -> Self {
-        text.map_or(Self::Unmanaged, |text| Self::Value(Value::Text(text.clone())))
-    }
-
-    /// Mail addresses, unmanaged when absent.
-    #[must_use]
-    pub fn mails(mails: Option<&[String]>) -> Self {
-        mails.map_or(Self::Unmanaged, |mails| Self::Value(Value::Mails(mails.to_vec())))
-    }
-
-    /// A number, unmanaged when absent.
-    #[must_use]
-    pub fn int(number: Option<i64>) -> Self {
-        number.map_or(Self::Unmanaged, |number| Self::Value(Value::Int(number)))
-    }
-
-    /// Purged when absent, instead of unmanaged.
-    #[must_use]
-    pub fn or_absent(self) -> Self {
-        if self == Self::Unmanaged { Self::Absent } else { self }
-    }
-
-    /// A point in time, unmanaged when absent.
-    #[must_use]
-    pub fn time(time: Option<&Time>) -> Self {
-        time.map_or(Self::Unmanaged, |time| Self::Value(Value::Time(time.0)))
-    }
-
-    /// References, unmanaged when absent.
-    #[must_use]
-    pub fn entries(ids: Option<&[String]>) -> Self {
-        ids.map_or(Self::Unmanaged, |ids| Self::Entries(ids.to_vec()))
-    }
-}
-
-/// One row of a kind's table.
-#[derive(Debug)]
-pub struct Field<S> {
-    /// Path in the spec, for messages.
-    pub name: &'static str,
-    /// The attribute that it governs.
-    pub attr: Attr,
-    /// What the spec wants of it.
-    pub want: fn(&S) -> Wanted,
-    /// Class that the entry needs before it may have the attribute.
-    pub class: Option<&'static str>,
-    /// Whether the server takes the attribute at the creation already.
-    pub at_creation: bool,
-}
-
-impl<S> Field<S> {
-    /// A row.
-    pub const fn new(name: &'static str, attr: Attr, want: fn(&S) -> Wanted) -> Self {
-        Self { name, attr, want, class: None, at_creation: true }
-    }
-
-    /// The row of an attribute that the server's access rules let us change, but not give at the creation.
-    pub const fn later(name: &'static str, attr: Attr, want: fn(&S) -> Wanted) -> Self {
-        Self { name, attr, want, class: None, at_creation: false }
-    }
-
-    /// The row of an attribute that only entries of a class may have.
-    pub const fn of_class(class: &'static str, name: &'static str, attr: Attr, want: fn(&S) -> Wanted) -> Self {
-        Self { name, attr, want, class: Some(class), at_creation: false }
-    }
-}
 
 /// A kind of identity: all that the one engine needs to know of it.
 pub trait IdentityKind {
@@ -123,26 +46,56 @@ pub trait IdentityKind {
     const COLLECTION: Collection;
     /// The table.
     const FIELDS: &'static [Field<Self::Spec>];
+    /// Attributes that no plan writes, but whose change somebody has to hear of.
+    const WATCHED: &'static [Attr] = &[];
     /// The object's spec.
     fn spec(&self) -> &Self::Spec;
     /// Classes that the spec asks for even where no attribute needs them.
     fn classes(_spec: &Self::Spec) -> Vec<&'static str> {
         Vec::new()
     }
+    /// The Secrets with credentials that an object is to have.
+    fn secrets(_owner: &Owner<'_>, _spec: &Self::Spec) -> Vec<credential::Wanted> {
+        Vec::new()
+    }
+    /// How the holder of an account sets a first credential, where the kind has that.
+    fn first_credential(_spec: &Self::Spec) -> Option<FirstCredential> {
+        None
+    }
+    /// What keeps the operator from seeing and changing the attributes that only an entry's managers see, if anything does.
+    fn not_manager(_spec: &Self::Spec, _seen: &Snapshot) -> Option<Finding> {
+        None
+    }
+    /// What is created, where the server creates such entries in a way of their own; `None` while something that it needs does not exist.
+    fn newcomer(_spec: &Self::Spec, _seen: &Snapshot) -> Option<Newcomer> {
+        None
+    }
+}
+
+/// How the holder of an account sets a first credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstCredential {
+    /// Where the link goes.
+    pub delivery: ResetDelivery,
+    /// How long it works.
+    pub ttl: Duration,
 }
 
 /// What the operator itself put into sets that others write to as well: by field.
 pub type Managed = BTreeMap<String, BTreeSet<Uuid>>;
 
-/// Every attribute that any kind governs: what a snapshot is asked for.
+/// Every attribute that any kind governs or watches: what a snapshot is asked for.
 #[must_use]
 pub fn attributes() -> Vec<Attr> {
     fn of<K: IdentityKind>(into: &mut BTreeMap<&'static str, Attr>) {
-        into.extend(K::FIELDS.iter().map(|field| (field.attr.name, field.attr)));
+        let fields = K::FIELDS.iter().map(|field| field.attr);
+        into.extend(fields.chain(K::WATCHED.iter().copied()).map(|attr| (attr.name, attr)));
     }
     let mut all = BTreeMap::new();
     of::<kaniop_api::KanidmPersonAccount>(&mut all);
     of::<kaniop_api::KanidmGroup>(&mut all);
+    of::<kaniop_api::KanidmOAuth2Client>(&mut all);
+    of::<kaniop_api::KanidmServiceAccount>(&mut all);
     all.into_values().collect()
 }
 
@@ -155,12 +108,38 @@ pub struct Desired<'a, K: IdentityKind> {
     pub spec: &'a K::Spec,
     /// UUID of the entry, where the status has pinned one.
     pub pinned: Option<Uuid>,
+    /// Whether the pinned entry was there before this object.
+    pub adopted: bool,
     /// Whether the status of an older release, which pinned no UUID, says that the entry exists: then the entry of that name is ours.
     pub inherited: bool,
+    /// Whether an entry that was there before may be taken over.
+    pub adoption: Adoption,
+    /// What becomes of the entry in the end, where that was said.
+    pub deletion: Option<DeletionPolicy>,
     /// Generations of our UUID that the server said were used up: deleted entries keep theirs for a week.
     pub spent: &'a BTreeSet<u32>,
     /// What we put into sets that others write to as well.
     pub managed: &'a Managed,
+}
+
+impl<'a, K: IdentityKind> Desired<'a, K> {
+    /// What an object without any history wants.
+    #[must_use]
+    pub fn first(owner: Owner<'a>, spec: &'a K::Spec) -> Self {
+        static NOTHING: Managed = Managed::new();
+        static NONE: BTreeSet<u32> = BTreeSet::new();
+        Self {
+            owner,
+            spec,
+            pinned: None,
+            adopted: false,
+            inherited: false,
+            adoption: Adoption::NotAsked,
+            deletion: None,
+            spent: &NONE,
+            managed: &NOTHING,
+        }
+    }
 }
 
 /// Something that the user has to know.
@@ -177,6 +156,10 @@ pub struct Finding {
 pub struct Plan {
     /// The entry that is ours: the one found, or the one to be created.
     pub entry: Option<Uuid>,
+    /// Whether that entry was there before this object.
+    pub adopted: bool,
+    /// Whether the status has to name the entry before the step is sent: nothing else would tell afterwards whose it is.
+    pub pin: bool,
     /// The one request to send; `None` when the entry is as the spec wants it, as far as it can be.
     pub step: Option<Step>,
     /// Paths of the fields that differ.
@@ -185,54 +168,42 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// What will be ours in shared sets once the step is carried out.
     pub managed: Managed,
+    /// The attributes that somebody has to hear of, as they are.
+    pub watched: BTreeMap<&'static str, Value>,
 }
 
 /// Holds the spec against the snapshot. One request at a time: when it is carried out, the rest shows in the next plan.
 #[must_use]
 pub fn plan<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> Plan {
     let mut plan = Plan::default();
-    let wanted = resolve::rows::<K>(want.spec, seen, &mut plan.findings);
-    let ours = own(want, seen);
-    plan.managed = resolve::managed(&wanted, ours, want.managed);
-    if let Some(other) = holder_of_the_name(&want.owner, ours, seen) {
-        plan.entry = ours.map(|entry| entry.uuid);
-        plan.findings.insert(0, taken(&want.owner, other));
+    let ours = ownership::own(want, seen);
+    let entry = ours.as_ref().map(|own| own.entry);
+    let wanted = resolve::rows::<K>(want.spec, seen, entry, &mut plan.findings);
+    plan.managed = resolve::managed(&wanted, entry, want.managed);
+    plan.entry = entry.map(|entry| entry.uuid);
+    if let Some(other) = ownership::holder_of_the_name(&want.owner, entry, seen) {
+        plan.findings.insert(0, ownership::taken(want, other));
         return plan;
     }
-    match ours {
-        Some(entry) => update::<K>(&mut plan, entry, want, &wanted),
-        None => create::<K>(&mut plan, want, &wanted),
+    let Some(own) = ours else {
+        create::<K>(&mut plan, want, seen, &wanted);
+        return plan;
+    };
+    plan.adopted = own.adopted;
+    plan.pin = own.needs_pin && want.pinned != Some(own.entry.uuid);
+    let watched = K::WATCHED.iter().filter_map(|attr| Some((attr.name, own.entry.attrs.get(attr.name)?.clone())));
+    plan.watched = watched.collect();
+    if K::first_credential(want.spec).is_some() {
+        plan.watched.insert("credential", Value::Bool(seen.has_credential(own.entry.uuid)));
     }
+    let stranger = K::not_manager(want.spec, seen);
+    let wanted: Vec<_> = wanted.into_iter().filter(|row| stranger.is_none() || !row.field.for_managers).collect();
+    plan.findings.extend(stranger);
+    update::<K>(&mut plan, own.entry, want, &wanted);
     plan
 }
 
-/// The entry of this object: the pinned one, else any that carries a UUID derivable for this object, else the one that an older release made.
-fn own<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<&'s Entry> {
-    let pinned = want.pinned.and_then(|uuid| seen.get(uuid));
-    let derived = || want.owner.uuids().find_map(|uuid| seen.get(uuid));
-    let inherited = || seen.find(want.owner.entry).filter(|entry| want.inherited && !entry.is_built_in());
-    pinned.or_else(derived).or_else(inherited).filter(|entry| entry.collection == K::COLLECTION)
-}
-
-fn holder_of_the_name<'s>(owner: &Owner<'_>, ours: Option<&Entry>, seen: &'s Snapshot) -> Option<&'s Entry> {
-    seen.find(owner.entry).filter(|entry| Some(entry.uuid) != ours.map(|entry| entry.uuid))
-}
-
-fn taken(owner: &Owner<'_>, other: &Entry) -> Finding {
-    Finding {
-        reason: Reason::EntryExists,
-        message: format!(
-            "a {} named {:?} exists on the server (UUID {}) and was not created by this object: it is left alone. \
-             Rename this object, set kanidmName, or delete that entry",
-            other.collection.class().replace('_', " "),
-            owner.entry,
-            other.uuid
-        ),
-    }
-}
-
 fn update<K: IdentityKind>(plan: &mut Plan, entry: &Entry, want: &Desired<'_, K>, wanted: &[Row<K::Spec>]) {
-    plan.entry = Some(entry.uuid);
     let needed = K::classes(want.spec)
         .into_iter()
         .chain(wanted.iter().filter(|row| !row.is_absent()).filter_map(|row| row.field.class));
@@ -265,7 +236,12 @@ fn update<K: IdentityKind>(plan: &mut Plan, entry: &Entry, want: &Desired<'_, K>
     }
 }
 
-fn create<K: IdentityKind>(plan: &mut Plan, want: &Desired<'_, K>, wanted: &[Row<K::Spec>]) {
+fn create<K: IdentityKind>(plan: &mut Plan, want: &Desired<'_, K>, seen: &Snapshot, wanted: &[Row<K::Spec>]) {
+    if K::COLLECTION.draws_uuids() {
+        plan.step = K::newcomer(want.spec, seen)
+            .map(|newcomer| Step::CreateProvisional { name: want.owner.provisional(), newcomer });
+        return;
+    }
     let Some(generation) = (0..GENERATIONS).find(|generation| !want.spent.contains(generation)) else {
         plan.findings.push(Finding {
             reason: Reason::NameConflict,
@@ -295,7 +271,7 @@ pub fn facts<K: IdentityKind>(entry: &Entry, now: Timestamp) -> (Vec<Statement>,
             let (statement, after) = validity::validity(entry, now);
             (vec![statement], after)
         }
-        Collection::Group => (Vec::new(), None),
+        Collection::Group | Collection::OAuth2Client => (Vec::new(), None),
     }
 }
 

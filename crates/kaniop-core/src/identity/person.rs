@@ -1,9 +1,11 @@
 //! The table of people: field by field, what the spec wants of the entry.
 
+use std::time::Duration;
+
 use kaniop_api::{KanidmPersonAccount, KanidmPersonAccountSpec};
 
 use super::validity::{EXPIRE, VALID_FROM};
-use super::{Field, IdentityKind, Wanted, posix};
+use super::{Field, FirstCredential, IdentityKind, Wanted, posix};
 use crate::entry::{Attr, Collection, Shape, Value};
 
 impl IdentityKind for KanidmPersonAccount {
@@ -46,5 +48,10 @@ impl IdentityKind for KanidmPersonAccount {
 
     fn classes(spec: &Self::Spec) -> Vec<&'static str> {
         spec.posix_attributes.iter().map(|_| posix::ACCOUNT).collect()
+    }
+
+    fn first_credential(spec: &Self::Spec) -> Option<FirstCredential> {
+        let ttl = Duration::from_secs(spec.credentials_token_ttl.unsigned_abs());
+        Some(FirstCredential { delivery: spec.credential_reset.delivery, ttl })
     }
 }

@@ -1,11 +1,13 @@
 //! What each managed field comes to: references resolved in the snapshot, and how that differs from an entry.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
+use super::field::ByGroup;
 use super::{Field, Finding, IdentityKind, Managed, Wanted};
-use crate::entry::{Entry, Shape, Snapshot, Step, Value};
+use crate::entry::{Claim, Entry, Shape, Snapshot, Step, Value};
+use crate::name::{OPERATOR_ACCOUNT, OPERATOR_GROUPS};
 use crate::reason::Reason;
 
 /// A managed field with what it comes to.
@@ -83,39 +85,101 @@ pub(super) fn managed<S>(rows: &[Row<S>], entry: Option<&Entry>, before: &Manage
 }
 
 /// The managed fields with references resolved. A reference that nobody answers to is a finding; the others count.
-pub(super) fn rows<K: IdentityKind>(spec: &K::Spec, seen: &Snapshot, findings: &mut Vec<Finding>) -> Vec<Row<K::Spec>> {
+pub(super) fn rows<K: IdentityKind>(
+    spec: &K::Spec,
+    seen: &Snapshot,
+    ours: Option<&Entry>,
+    findings: &mut Vec<Finding>,
+) -> Vec<Row<K::Spec>> {
     let mut rows = Vec::new();
     for field in K::FIELDS {
-        let goal = match (field.want)(spec) {
-            Wanted::Unmanaged => continue,
-            Wanted::Value(value) => Goal::Exactly(value),
-            Wanted::Absent => Goal::Absent,
-            Wanted::AtLeast(ids) => Goal::AtLeast(found(field.name, &ids, seen, findings)),
-            Wanted::Entries(ids) => {
-                let found = found(field.name, &ids, seen, findings);
-                if field.attr.shape == Shape::Reference && found.is_empty() {
-                    continue;
-                }
-                Goal::Exactly(Value::References(found))
-            }
-        };
-        rows.push(Row { field, goal });
+        let mut resolver = Resolver { field: field.name, seen, missing: Vec::new() };
+        let goal = resolver.goal((field.want)(spec), field.attr.shape, findings);
+        if !resolver.missing.is_empty() {
+            findings.push(not_found(field.name, resolver.missing));
+        }
+        if let Some(mut goal) = goal {
+            goal.keep_the_operator(field.attr.name, ours, seen);
+            rows.push(Row { field, goal });
+        }
     }
     rows
 }
 
-fn found(field: &str, ids: &[String], seen: &Snapshot, findings: &mut Vec<Finding>) -> BTreeSet<Uuid> {
-    let missing: Vec<_> = ids.iter().filter(|id| seen.find(id).is_none()).map(String::as_str).collect();
-    if !missing.is_empty() {
-        findings.push(not_found(field, missing));
+struct Resolver<'s> {
+    field: &'static str,
+    seen: &'s Snapshot,
+    /// Names that nobody answers to.
+    missing: Vec<String>,
+}
+
+impl Resolver<'_> {
+    fn goal(&mut self, wanted: Wanted, shape: Shape, findings: &mut Vec<Finding>) -> Option<Goal> {
+        Some(match wanted {
+            Wanted::Unmanaged => return None,
+            Wanted::Invalid(why) => {
+                findings.push(Finding { reason: Reason::InvalidValue, message: format!("{}: {why}", self.field) });
+                return None;
+            }
+            Wanted::Value(value) => Goal::Exactly(value),
+            Wanted::Absent => Goal::Absent,
+            Wanted::AtLeast(ids) => Goal::AtLeast(self.all(&ids)),
+            Wanted::Entries(ids) => {
+                let found = self.all(&ids);
+                if shape == Shape::Reference && found.is_empty() {
+                    return None;
+                }
+                Goal::Exactly(Value::References(found))
+            }
+            Wanted::Scopes(rows) => Goal::Exactly(Value::Scopes(self.by_group(rows))),
+            Wanted::Claims(claims) => {
+                let claims = claims.into_iter().map(|(name, join, rows)| {
+                    let values = self.by_group(rows);
+                    (name, Claim { join, values })
+                });
+                Goal::Exactly(Value::Claims(claims.filter(|(_, claim)| !claim.values.is_empty()).collect()))
+            }
+        })
     }
-    ids.iter().filter_map(|id| seen.find(id)).map(|entry| entry.uuid).collect()
+
+    fn all(&mut self, ids: &[String]) -> BTreeSet<Uuid> {
+        ids.iter().filter_map(|id| self.one(id)).collect()
+    }
+
+    fn by_group(&mut self, rows: ByGroup) -> BTreeMap<Uuid, BTreeSet<String>> {
+        let mut found = BTreeMap::<_, BTreeSet<String>>::new();
+        for (group, values) in rows {
+            if let Some(uuid) = self.one(&group) {
+                // Name and SPN of one group are the same group.
+                found.entry(uuid).or_default().extend(values);
+            }
+        }
+        found
+    }
+
+    fn one(&mut self, id: &str) -> Option<Uuid> {
+        let found = self.seen.find(id).map(|entry| entry.uuid);
+        if found.is_none() && !self.missing.iter().any(|missing| missing == id) {
+            self.missing.push(id.to_owned());
+        }
+        found
+    }
+}
+
+impl Goal {
+    /// No group that gives the operator its rights may lose it as a member: nothing could be repaired any more.
+    fn keep_the_operator(&mut self, attr: &str, ours: Option<&Entry>, seen: &Snapshot) {
+        let is_ours = ours.is_some_and(|entry| entry.is_built_in() && OPERATOR_GROUPS.contains(&entry.name.as_str()));
+        if let (Self::Exactly(Value::References(members)), true, "member") = (self, is_ours, attr) {
+            members.extend(seen.find(OPERATOR_ACCOUNT).map(|operator| operator.uuid));
+        }
+    }
 }
 
 /// How many names a message lists at most.
 const NAMES_SHOWN: usize = 5;
 
-fn not_found(field: &str, mut missing: Vec<&str>) -> Finding {
+fn not_found(field: &str, mut missing: Vec<String>) -> Finding {
     missing.sort_unstable();
     let more = missing.len().saturating_sub(NAMES_SHOWN);
     missing.truncate(NAMES_SHOWN);

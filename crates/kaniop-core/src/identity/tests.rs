@@ -14,6 +14,8 @@ fn group_spec() -> KanidmGroupSpec {
     KanidmGroupSpec {
         kanidm_ref: KanidmRef { name: "idm".to_owned(), namespace: None },
         kanidm_name: None,
+        adoption_policy: None,
+        deletion_policy: None,
         description: None,
         entry_managed_by: None,
         mail: None,
@@ -24,12 +26,9 @@ fn group_spec() -> KanidmGroupSpec {
     }
 }
 
-static NONE_SPENT: BTreeSet<u32> = BTreeSet::new();
-static NOTHING_MANAGED: Managed = Managed::new();
-
 /// What an object without any history wants.
 fn desired(spec: &KanidmGroupSpec) -> Desired<'_, KanidmGroup> {
-    Desired { owner: owner(), spec, pinned: None, inherited: false, spent: &NONE_SPENT, managed: &NOTHING_MANAGED }
+    Desired::first(owner(), spec)
 }
 
 fn entry(uuid: Uuid, collection: Collection, name: &str) -> Entry {
@@ -55,6 +54,13 @@ fn carried_out(step: &Step, seen: &Snapshot) -> Snapshot {
             let mut made = entry(*uuid, *collection, &name.expect("a creation names its entry"));
             made.attrs = attrs.iter().map(|(attr, value)| (attr.name.to_owned(), value.clone())).collect();
             after.insert(made);
+        }
+        Step::CreateProvisional { name, newcomer } => {
+            let collection = match newcomer {
+                Newcomer::ServiceAccount { .. } => Collection::ServiceAccount,
+                Newcomer::OAuth2Client { .. } => Collection::OAuth2Client,
+            };
+            after.insert(entry(Uuid::new_v5(&Uuid::NAMESPACE_DNS, name.as_bytes()), collection, name));
         }
         Step::Put { uuid, attrs } => {
             let mut changed = seen.get(*uuid).expect("only entries that exist are changed").clone();
@@ -311,14 +317,7 @@ fn a_person_needs_nothing_but_a_display_name() {
     let spec: KanidmPersonAccountSpec =
         serde_json::from_str(r#"{"kanidmRef":{"name":"idm"},"personAttributes":{"displayname":"A"}}"#).expect("a spec");
     let owner = Owner { kind: "KanidmPersonAccount", namespace: "n", name: "a", entry: "a" };
-    let want = Desired::<KanidmPersonAccount> {
-        owner,
-        spec: &spec,
-        pinned: None,
-        inherited: false,
-        spent: &BTreeSet::new(),
-        managed: &Managed::new(),
-    };
+    let want = Desired::<KanidmPersonAccount>::first(owner, &spec);
     let Some(Step::Create { attrs, .. }) = plan(&want, &Snapshot::default()).step else { panic!("nothing is created") };
     assert_eq!(attrs.iter().map(|(attr, _)| attr.name).collect::<Vec<_>>(), ["name", "displayname"]);
 }

@@ -133,7 +133,7 @@ async fn a_token_without_groups_may_not_create_and_the_text_names_the_groups() {
         let step = Step::Create { collection, uuid: uuid(&name), attrs };
         let error = client.execute(&step, ATTRS).await.unwrap_err();
         assert_eq!(error, Error::AccessDenied, "{collection:?}");
-        assert!(error.to_string().contains(kaniop_kanidm::OPERATOR_GROUPS[0]), "{error}");
+        assert!(error.to_string().contains(kaniop_core::name::OPERATOR_GROUPS[0]), "{error}");
     }
 }
 

@@ -1,15 +1,14 @@
 //! Every field of every kind: planned by the core, carried out by the client, and found as wanted when everything is read again.
 
-use std::collections::BTreeSet;
-
-use kaniop_api::{KanidmGroup, KanidmPersonAccount};
-use kaniop_core::entry::{Snapshot, Step};
+use kaniop_api::{KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
+use kaniop_core::entry::{Newcomer, Snapshot, Step};
 use kaniop_core::identity::{Desired, IdentityKind, Managed, Wanted, attributes, plan};
 use kaniop_core::name::Owner;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
+use uuid::Uuid;
 
-use crate::entries::{create, person};
+use crate::entries::{create, group, person};
 use crate::server::shared;
 
 /// Carries out plans until nothing is left. Returns how many requests that took and what was ours in shared sets.
@@ -18,23 +17,27 @@ async fn settle<K: IdentityKind<Spec: DeserializeOwned>>(
     spec: &Json,
     managed: Managed,
 ) -> (usize, Managed) {
+    settle_pinned::<K>(name, spec, managed, None).await
+}
+
+/// The same for an object whose status names its entry.
+async fn settle_pinned<K: IdentityKind<Spec: DeserializeOwned>>(
+    name: &str,
+    spec: &Json,
+    managed: Managed,
+    pinned: Option<Uuid>,
+) -> (usize, Managed) {
     let client = shared().operator();
     let attrs = attributes();
     let spec: K::Spec = serde_json::from_value(spec.clone()).unwrap();
     let owner = Owner { kind: K::KIND, namespace: "default", name, entry: name };
-    let (spent, mut managed) = (BTreeSet::new(), managed);
+    let (mut pinned, mut managed) = (pinned, managed);
     for requests in 0..8 {
         let seen = Snapshot::new(client.entries(&attrs).await.unwrap());
-        let want = Desired::<K> {
-            owner: owner.clone(),
-            spec: &spec,
-            pinned: None,
-            inherited: false,
-            spent: &spent,
-            managed: &managed,
-        };
+        let want = Desired::<K> { pinned, managed: &managed, ..Desired::first(owner.clone(), &spec) };
         let planned = plan(&want, &seen);
         assert_eq!(planned.findings, [], "{name}");
+        pinned = planned.entry.filter(|_| planned.pin).or(pinned);
         let Some(step) = planned.step else { return (requests, planned.managed) };
         client.execute(&step, &attrs).await.unwrap_or_else(|error| panic!("{name}: {step:?}: {error}"));
         managed = planned.managed;
@@ -96,6 +99,72 @@ async fn every_field_of_a_group_is_written_and_found_as_wanted_and_a_policy_is_r
         "a policy is reset in one request"
     );
     assert_eq!(settle::<KanidmGroup>("every-group", &spec, Managed::new()).await.0, 0);
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn every_field_of_a_service_account_is_written_and_found_as_wanted() {
+    let spec = json!({
+        "kanidmRef": {"name": "idm"},
+        "serviceAccountAttributes": {
+            "displayname": "Every Field", "entryManagedBy": "idm_admins", "mail": ["every-sb@example.test", "every-sa@example.test"],
+            "accountValidFrom": "2026-01-02T03:04:05+02:00", "accountExpire": "2036-01-02T03:04:05Z",
+        },
+        "posixAttributes": {"gidnumber": 70125, "loginshell": "/bin/sh"},
+    });
+    every_field_is_wanted::<KanidmServiceAccount>(&spec);
+    let (requests, _) = settle::<KanidmServiceAccount>("every-service", &spec, Managed::new()).await;
+    assert_eq!(requests, 3, "a creation, a class, and everything that is left in one");
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn every_field_of_an_oauth2_client_is_written_and_found_as_wanted_and_goes_again() {
+    create(&shared().operator(), &group("every-reader", &[])).await;
+    let mut spec = json!({
+        "kanidmRef": {"name": "idm"},
+        "displayname": "Every Field", "description": "Every field", "origin": "https://every.example.test",
+        "redirectUrl": ["https://every.example.test/b", "https://every.example.test/a", "every.app:///back"],
+        "scopeMap": [{"group": "every-reader", "scopes": ["openid", "email"]}, {"group": "idm_all_persons", "scopes": ["openid"]}],
+        "supScopeMap": [{"group": "every-reader", "scopes": ["extra"]}],
+        "claimMap": [
+            {"name": "role", "joinStrategy": "csv", "valuesMap": [{"group": "every-reader", "values": ["b", "a"]}, {"group": "idm_all_persons", "values": ["c"]}]},
+            {"name": "tier", "valuesMap": [{"group": "every-reader", "values": ["gold"]}]},
+            {"name": "team", "joinStrategy": "ssv", "valuesMap": [{"group": "every-reader", "values": ["x"]}]},
+        ],
+        "strictRedirectUrl": false, "preferShortUsername": true, "allowInsecureClientDisablePkce": true,
+        "jwtLegacyCryptoEnable": true, "disableConsentPrompt": true, "refreshTokenExpiry": 600, "allowLocalhostRedirect": true,
+    });
+    every_field_is_wanted::<KanidmOAuth2Client>(&spec);
+    spec.as_object_mut().unwrap().remove("allowLocalhostRedirect");
+    let (requests, _) = settle::<KanidmOAuth2Client>("every-client", &spec, Managed::new()).await;
+    assert_eq!(requests, 2, "a creation, and everything that is left in one");
+    for map in ["scopeMap", "supScopeMap", "claimMap", "redirectUrl"] {
+        spec[map] = json!([]);
+    }
+    let entry = shared().operator().entry_named("every-client", &attributes()).await.unwrap().unwrap();
+    let settled = settle_pinned::<KanidmOAuth2Client>("every-client", &spec, Managed::new(), Some(entry.uuid)).await;
+    assert_eq!(settled.0, 1, "all maps are emptied in one request");
+    let public = json!({
+        "kanidmRef": {"name": "idm"}, "displayname": "Public", "origin": "https://public.example.test", "redirectUrl": [],
+        "public": true, "allowLocalhostRedirect": true,
+    });
+    assert_eq!(settle::<KanidmOAuth2Client>("every-public", &public, Managed::new()).await.0, 2);
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_creation_under_a_provisional_name_can_be_sent_again() {
+    let (client, attrs) = (shared().operator(), attributes());
+    let newcomer = Newcomer::OAuth2Client {
+        displayname: "Twice".to_owned(),
+        landing: "https://twice.example.test/".to_owned(),
+        public: false,
+    };
+    let step = Step::CreateProvisional { name: "kaniop-twice".to_owned(), newcomer };
+    let first = client.execute(&step, &attrs).await.unwrap().unwrap();
+    assert_eq!(client.execute(&step, &attrs).await.unwrap().unwrap().uuid, first.uuid);
+    client.execute(&Step::Delete { uuid: first.uuid }, &attrs).await.unwrap();
 }
 
 #[tokio::test]

@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use kaniop_core::entry::{Attr, Shape};
+use kaniop_core::name::OPERATOR_GROUPS;
 use kaniop_kanidm::node::Socket;
-use kaniop_kanidm::{Client, Endpoint, OPERATOR_GROUPS, Purpose, Requests, Trust};
+use kaniop_kanidm::{Client, Endpoint, Purpose, Requests, Trust};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use secrecy::SecretString;
 use tempfile::TempDir;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use kaniop_core::cluster::credentials::{Administrators, IDM_ADMIN, OperatorToken};
 use kaniop_core::cluster::names;
 use kaniop_core::cluster::status::{Access, Obstacle};
+use kaniop_core::name::{OPERATOR_ACCOUNT, OPERATOR_GROUPS};
 use kaniop_core::reason::Reason;
-use kaniop_kanidm::{Class, Client, Endpoint, Error as KanidmError, OPERATOR_GROUPS, Purpose, Trust};
+use kaniop_kanidm::{Class, Client, Endpoint, Error as KanidmError, Purpose, Trust};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 
@@ -19,8 +20,6 @@ use super::{Clusters, key};
 use crate::error::Error;
 use crate::targets::{Connection, Health, ObjectKey};
 
-/// Name of the operator's account.
-const ACCOUNT: &str = "kaniop-operator";
 /// Label of its token: whatever carries it and is not in the Secret is left over from a pass that was cut short.
 const LABEL: &str = "kaniop-operator";
 /// Refused passwords are made anew at most so often.
@@ -184,18 +183,18 @@ impl Clusters {
         let refused = |error: KanidmError| self.refused(scene, &error);
         let guard = &self.ctx.guard;
         guard.check()?;
-        client.ensure_service_account(ACCOUNT, "Kaniop", "idm_admins").await.map_err(refused)?;
+        client.ensure_service_account(OPERATOR_ACCOUNT, "Kaniop", "idm_admins").await.map_err(refused)?;
         for group in OPERATOR_GROUPS {
             guard.check()?;
-            client.add_member(group, ACCOUNT).await.map_err(refused)?;
+            client.add_member(group, OPERATOR_ACCOUNT).await.map_err(refused)?;
         }
-        let tokens = client.api_tokens(ACCOUNT).await.map_err(refused)?;
+        let tokens = client.api_tokens(OPERATOR_ACCOUNT).await.map_err(refused)?;
         for token in tokens.iter().filter(|token| token.label == LABEL) {
             guard.check()?;
-            client.revoke_api_token(ACCOUNT, token.token_id).await.map_err(refused)?;
+            client.revoke_api_token(OPERATOR_ACCOUNT, token.token_id).await.map_err(refused)?;
         }
         guard.check()?;
-        let token = client.issue_api_token(ACCOUNT, LABEL, Purpose::ReadWrite, None).await.map_err(refused)?;
+        let token = client.issue_api_token(OPERATOR_ACCOUNT, LABEL, Purpose::ReadWrite, None).await.map_err(refused)?;
         tracing::info!("made a token for the operator's account");
         Ok(token)
     }

@@ -187,7 +187,7 @@ async fn what_somebody_else_controls_is_never_written_and_ready_names_it() {
         world.pass().await.unwrap();
         let (verdict, message) = world.ready();
         assert_eq!(verdict, "False NameConflict", "{path}");
-        assert!(message.contains(&format!("'{name}' exists and is not controlled by this Kanidm")), "{message}");
+        assert!(message.contains(&format!("'{name}' exists and is not controlled by this object")), "{message}");
         assert_eq!(world.shelf.get(&path).unwrap()["theirs"], true);
         assert!(world.shelf.writes().iter().all(|write| *write != format!("PATCH {path}")));
     }

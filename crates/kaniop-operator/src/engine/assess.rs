@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kaniop_api::shared::{AdoptionPolicy, DeletionPolicy};
 use kaniop_api::{IdentityStatus, Kanidm};
 use kaniop_core::entry::Snapshot;
-use kaniop_core::identity::{self, Desired, Finding, Managed, Obstacle, Plan};
+use kaniop_core::identity::{self, Adoption, Desired, Finding, Managed, Obstacle, Plan};
 use kaniop_core::name::Owner;
 use kaniop_core::reason::Reason;
 use kube::ResourceExt;
@@ -14,6 +15,7 @@ use kube::core::{Selector, SelectorExt};
 use kube::runtime::reflector::ObjectRef;
 use uuid::Uuid;
 
+use super::claims::Claims;
 use super::{Engine, kanidm_key};
 use crate::targets::{Target, Unusable};
 
@@ -43,6 +45,14 @@ impl Assessment {
 pub(super) struct Usable {
     pub(super) target: Arc<Target>,
     pub(super) snapshot: Arc<Snapshot>,
+    pub(super) policies: Policies,
+}
+
+/// What was said, by the object or for it, of entries that exist already and of its own entry in the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Policies {
+    pub(super) adoption: Adoption,
+    pub(super) deletion: Option<DeletionPolicy>,
 }
 
 /// Why an object cannot use its server: what to say, and what that means for a deletion.
@@ -53,14 +63,16 @@ pub(super) struct Barred {
 
 impl<K: super::Managed> Engine<K> {
     /// The situation, with the server to act on if there is something to do.
-    pub(super) fn assess(&self, object: &K) -> (Assessment, Option<Usable>) {
+    pub(super) fn assess(&self, object: &K, claims: &Claims) -> (Assessment, Option<Usable>) {
         match self.server(object) {
+            Ok(_) if let Some(conflict) = claims.conflict(object) => (Assessment::Refused(conflict), None),
             Err(barred) if matches!(barred.obstacle, Obstacle::Unreachable(_)) => {
                 (Assessment::Unknown(barred.finding), None)
             }
             Err(barred) => (Assessment::Refused(barred.finding), None),
             Ok(usable) => {
-                let plan = identity::plan::<K>(&desired(object, &Progress::of(object)), &usable.snapshot);
+                let progress = Progress::of(object);
+                let plan = identity::plan::<K>(&desired(object, &progress, usable.policies), &usable.snapshot);
                 (Assessment::Planned(plan), Some(usable))
             }
         }
@@ -93,7 +105,7 @@ impl<K: super::Managed> Engine<K> {
             ));
         };
         match target.snapshot() {
-            Ok(snapshot) => Ok(Usable { target, snapshot }),
+            Ok(snapshot) => Ok(Usable { target, snapshot, policies: self.policies(object, &kanidm) }),
             Err(Unusable::NotRead) => Err(unreachable(
                 Reason::KanidmNotReady,
                 format!("the entries of the Kanidm {key} have not been read yet"),
@@ -102,19 +114,41 @@ impl<K: super::Managed> Engine<K> {
         }
     }
 
+    /// Who stands for the entries that these objects name.
+    pub(super) fn claims(&self, objects: &[Arc<K>]) -> Claims {
+        Claims::of(objects, |object| {
+            let key = kanidm_key(object);
+            let kanidm = self.ctx.kanidms.get(&ObjectRef::new(&key.name).within(&key.namespace));
+            kanidm.is_some_and(|kanidm| self.selected(object, &kanidm))
+        })
+    }
+
     fn selected(&self, object: &K, kanidm: &Kanidm) -> bool {
+        self.within(object, kanidm, K::selector(kanidm))
+    }
+
+    /// Whether an object is in the Kanidm's own namespace or in one that is selected.
+    fn within(&self, object: &K, kanidm: &Kanidm, selector: Option<&LabelSelector>) -> bool {
         let namespace = object.namespace().unwrap_or_default();
         if kanidm.namespace().as_ref() == Some(&namespace) {
             return true;
         }
-        let Some(Ok(selector)) = K::selector(kanidm).cloned().map(selector) else { return false };
+        let Some(Ok(selector)) = selector.cloned().map(Selector::try_from) else { return false };
         let found = self.ctx.namespaces.get(&ObjectRef::new(&namespace));
         found.is_some_and(|namespace| selector.matches(namespace.labels()))
     }
-}
 
-fn selector(labels: LabelSelector) -> Result<Selector, kube::core::ParseExpressionError> {
-    Selector::try_from(labels)
+    fn policies(&self, object: &K, kanidm: &Kanidm) -> Policies {
+        let (adoption, deletion) = object.policies();
+        let defaults = kanidm.spec.identity_defaults.clone().unwrap_or_default();
+        let granted = || self.within(object, kanidm, kanidm.spec.adoption_namespace_selector.as_ref());
+        let adoption = match adoption.or(defaults.adoption_policy) {
+            Some(AdoptionPolicy::Adopt) if granted() => Adoption::Granted,
+            Some(AdoptionPolicy::Adopt) => Adoption::NotGranted,
+            Some(AdoptionPolicy::Never) | None => Adoption::NotAsked,
+        };
+        Policies { adoption, deletion: deletion.or(defaults.deletion_policy) }
+    }
 }
 
 fn barred(reason: Reason, message: String, obstacle: Obstacle) -> Barred {
@@ -144,19 +178,32 @@ impl Progress {
     }
 }
 
-/// What an object wants of the server.
-pub(super) fn desired<'a, K: super::Managed>(object: &'a K, progress: &'a Progress) -> Desired<'a, K> {
-    let (meta, status) = (object.meta(), object.identity_status());
+/// The object as the owner of an entry.
+pub(super) fn owner<K: super::Managed>(object: &K) -> Owner<'_> {
+    let meta = object.meta();
     let name = meta.name.as_deref().unwrap_or_default();
+    Owner {
+        kind: K::KIND,
+        namespace: meta.namespace.as_deref().unwrap_or_default(),
+        name,
+        entry: object.kanidm_name().unwrap_or(name),
+    }
+}
+
+/// What an object wants of the server.
+pub(super) fn desired<'a, K: super::Managed>(
+    object: &'a K,
+    progress: &'a Progress,
+    policies: Policies,
+) -> Desired<'a, K> {
+    let status = object.identity_status();
     Desired {
-        owner: Owner {
-            kind: K::KIND,
-            namespace: meta.namespace.as_deref().unwrap_or_default(),
-            name,
-            entry: object.kanidm_name().unwrap_or(name),
-        },
+        owner: owner(object),
         spec: object.spec(),
         pinned: status.and_then(|status| status.uuid.as_deref()).and_then(|uuid| Uuid::parse_str(uuid).ok()),
+        adopted: status.is_some_and(|status| status.adopted == Some(true)),
+        adoption: policies.adoption,
+        deletion: policies.deletion,
         inherited: status.is_some_and(|status| status.uuid.is_none() && exists(status)),
         spent: &progress.spent,
         managed: &progress.managed,

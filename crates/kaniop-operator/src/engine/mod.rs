@@ -3,6 +3,8 @@
 //! Nothing here knows a field of any kind; a kind adds its table in core and the few lines of [`Managed`].
 
 mod assess;
+mod claims;
+mod credentials;
 mod pass;
 mod removal;
 
@@ -13,29 +15,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kaniop_api::shared::Identity;
-use kaniop_api::{Kanidm, KanidmGroup, KanidmPersonAccount};
+use kaniop_api::{Kanidm, KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
+use kaniop_core::cluster::labels;
 use kaniop_core::identity::IdentityKind;
 use kube::api::Api;
-use kube::core::NamespaceResourceScope;
+use kube::core::{NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::{controller, watcher};
+use kube::runtime::{WatchStreamExt, controller, watcher};
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::wrappers::BroadcastStream;
 use tracing::Instrument;
 
 use self::assess::Assessment;
+use self::claims::Claims;
 use crate::context::Context;
 use crate::error::Error;
 use crate::retry::Retry;
 use crate::targets::{ObjectKey, Wake};
 
-/// Passes of one kind under way at a time.
-const CONCURRENCY: u16 = 16;
+/// Passes of one kind that need no server, under way at a time. The others wait for a turn at theirs.
+const IDLE_PASSES: usize = 16;
 /// Several changes of one object within this time are one pass.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 /// No pass takes longer.
@@ -56,12 +62,15 @@ pub trait Managed:
 {
     /// Finalizer, in the spelling that older releases used.
     const FINALIZER: &'static str;
+    /// What the labels of Secrets of this kind say of who manages them; `None` for a kind without Secrets.
+    const MANAGER: Option<&'static str>;
     /// Which namespaces may use this Kanidm for this kind.
     fn selector(kanidm: &Kanidm) -> Option<&LabelSelector>;
 }
 
 impl Managed for KanidmGroup {
     const FINALIZER: &'static str = "kanidmgroups.kaniop.rs/finalizer";
+    const MANAGER: Option<&'static str> = None;
     fn selector(kanidm: &Kanidm) -> Option<&LabelSelector> {
         kanidm.spec.group_namespace_selector.as_ref()
     }
@@ -70,8 +79,26 @@ impl Managed for KanidmGroup {
 impl Managed for KanidmPersonAccount {
     // Misspelt, as objects of older releases carry it.
     const FINALIZER: &'static str = "kanidmpersonsaccounts.kaniop.rs/finalizer";
+    const MANAGER: Option<&'static str> = Some("kaniop-person");
     fn selector(kanidm: &Kanidm) -> Option<&LabelSelector> {
         kanidm.spec.person_namespace_selector.as_ref()
+    }
+}
+
+impl Managed for KanidmOAuth2Client {
+    const FINALIZER: &'static str = "kanidmoauth2clients.kaniop.rs/finalizer";
+    const MANAGER: Option<&'static str> = Some("kaniop-oauth2-client");
+    fn selector(kanidm: &Kanidm) -> Option<&LabelSelector> {
+        kanidm.spec.oauth2_client_namespace_selector.as_ref()
+    }
+}
+
+impl Managed for KanidmServiceAccount {
+    // Misspelt likewise.
+    const FINALIZER: &'static str = "kanidmservicesaccounts.kaniop.rs/finalizer";
+    const MANAGER: Option<&'static str> = Some("kaniop-service-account");
+    fn selector(kanidm: &Kanidm) -> Option<&LabelSelector> {
+        kanidm.spec.service_account_namespace_selector.as_ref()
     }
 }
 
@@ -82,6 +109,8 @@ pub struct Engine<K: Managed> {
     /// What each object's last pass concluded: an object whose conclusion would be the same again is not woken.
     settled: Mutex<HashMap<ObjectKey, Assessment>>,
     store: Store<K>,
+    /// Turns of passes that need no server.
+    idle: Arc<Semaphore>,
 }
 
 /// Runs the loop of one kind until `stop` resolves.
@@ -90,11 +119,15 @@ pub async fn run<K: Managed>(ctx: Context, stop: impl Future<Output = ()> + Send
         Some(namespace) => Api::namespaced(ctx.client.clone(), namespace),
         None => Api::all(ctx.client.clone()),
     };
-    let config = controller::Config::default().concurrency(CONCURRENCY).debounce(DEBOUNCE);
-    let controller = Controller::new(api, watcher::Config::default()).with_config(config).graceful_shutdown_on(stop);
+    // Each server has its own queue of passes, so that none waits for another's.
+    let config = controller::Config::default().debounce(DEBOUNCE);
+    let mut controller =
+        Controller::new(api, watcher::Config::default()).with_config(config).graceful_shutdown_on(stop);
+    if let Some(manager) = K::MANAGER {
+        controller = controller.watches_stream(secrets(&ctx, manager), |secret| holders::<K>(&secret));
+    }
     let wakes = BroadcastStream::new(ctx.targets.subscribe());
-    let engine =
-        Arc::new(Engine { ctx, retry: Retry::default(), settled: Mutex::default(), store: controller.store() });
+    let engine = Arc::new(Engine::new(ctx, controller.store()));
     let woken = engine.clone().woken(wakes);
     controller
         .reconcile_on(woken)
@@ -105,6 +138,27 @@ pub async fn run<K: Managed>(ctx: Context, stop: impl Future<Output = ()> + Send
             }
         })
         .await;
+}
+
+/// The Secrets of one kind's objects, without what is in them.
+fn secrets(
+    ctx: &Context,
+    manager: &str,
+) -> impl Stream<Item = Result<PartialObjectMeta<Secret>, watcher::Error>> + Send + use<> {
+    let api: Api<PartialObjectMeta<Secret>> = match &ctx.options.namespace {
+        Some(namespace) => Api::namespaced(ctx.client.clone(), namespace),
+        None => Api::all(ctx.client.clone()),
+    };
+    let ours = watcher::Config::default().labels(&format!("{}={manager}", labels::MANAGED_BY));
+    watcher(api, ours).default_backoff().touched_objects()
+}
+
+/// The object that controls a Secret.
+fn holders<K: Managed>(secret: &PartialObjectMeta<Secret>) -> Option<ObjectRef<K>> {
+    let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
+    let owners = secret.metadata.owner_references.iter().flatten();
+    let owner = owners.into_iter().find(|owner| owner.controller == Some(true) && owner.kind == K::KIND)?;
+    Some(ObjectRef::new(&owner.name).within(namespace))
 }
 
 /// Reached only by errors that [`reconcile`] did not turn into a wait of its own: none today.
@@ -125,7 +179,10 @@ async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result
     let clock = engine.ctx.clock;
     let began = clock.elapsed();
     let passed = async {
-        let pass = tokio::time::timeout(DEADLINE, engine.pass(object)).await;
+        let _turn = engine.turn(&object).await;
+        // It may have changed while it waited.
+        let object = engine.store.get(&ObjectRef::from_obj(object.as_ref())).unwrap_or(object);
+        let pass = tokio::time::timeout(DEADLINE, Box::pin(engine.pass(object))).await;
         pass.unwrap_or(Err(Error::Deadline(DEADLINE)))
     };
     let passed = passed.instrument(span.clone()).await;
@@ -142,6 +199,19 @@ async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result
 }
 
 impl<K: Managed> Engine<K> {
+    fn new(ctx: Context, store: Store<K>) -> Self {
+        let idle = Arc::new(Semaphore::new(IDLE_PASSES));
+        Self { ctx, retry: Retry::default(), settled: Mutex::default(), store, idle }
+    }
+
+    /// Waits for a turn at the object's server, or among those that have none.
+    async fn turn(&self, object: &K) -> Option<OwnedSemaphorePermit> {
+        match self.ctx.targets.get(&kanidm_key(object)) {
+            Some(target) => target.turn().await,
+            None => self.idle.clone().acquire_owned().await.ok(),
+        }
+    }
+
     /// The objects for which something changed that they do not watch themselves.
     fn woken(self: Arc<Self>, wakes: BroadcastStream<Wake>) -> impl Stream<Item = ObjectRef<K>> + Send + 'static {
         wakes.flat_map(move |wake| {
@@ -151,21 +221,22 @@ impl<K: Managed> Engine<K> {
                 // Too many wakes at once were lost: everybody looks.
                 Err(_) => true,
             };
-            let objects = self.store.state_filter(|object| concerned(object));
+            let objects = self.store.state();
+            let claims = self.claims(&objects);
             let refs: Vec<_> = objects
                 .iter()
-                .filter(|object| self.has_work(object))
+                .filter(|object| concerned(object) && self.has_work(object, &claims))
                 .map(|object| ObjectRef::from_obj(object.as_ref()))
                 .collect();
             futures::stream::iter(refs)
         })
     }
 
-    fn has_work(&self, object: &K) -> bool {
+    fn has_work(&self, object: &K, claims: &Claims) -> bool {
         if object.meta().deletion_timestamp.is_some() {
             return true;
         }
-        let assessed = self.assess(object).0;
+        let assessed = self.assess(object, claims).0;
         self.settled().get(&key(object)).is_none_or(|settled| !settled.same(&assessed))
     }
 

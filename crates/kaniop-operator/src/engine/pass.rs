@@ -1,6 +1,6 @@
 //! One pass over one object: assess, act, report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +11,19 @@ use kaniop_core::identity::{self, Finding, Outcome, Plan};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::{Class, Error as KanidmError};
 use kube::runtime::controller::Action;
+use uuid::Uuid;
 
-use super::assess::{Assessment, Progress, Usable, desired};
+use super::assess::{Assessment, Progress, Usable, desired, owner};
+use super::claims::claim;
+use super::credentials::{Credentials, Done, LABELS, credential_as_before};
 use super::{Engine, Managed, kanidm_key, key};
 use crate::error::Error;
 use crate::events::Notice;
 use crate::retry::LONGEST;
 use crate::status;
+
+/// Timers reach no further: dates may be centuries away.
+const FURTHEST: Duration = Duration::from_secs(24 * 3600);
 
 /// What came of acting on a plan.
 struct Acted {
@@ -39,15 +45,16 @@ impl<K: Managed> Engine<K> {
         if object.meta().deletion_timestamp.is_some() {
             return self.remove(object).await;
         }
-        match self.assess(&object) {
+        let rivals = self.store.state_filter(|other| claim(other) == claim(object.as_ref()));
+        match self.assess(&object, &self.claims(&rivals)) {
             (Assessment::Refused(finding), _) => {
                 self.settle(&object, Assessment::Refused(finding.clone()));
-                self.report(&object, &Outcome::Refused(&finding)).await?;
+                self.report(&object, &Outcome::Refused(&finding), &Credentials::default()).await?;
                 Ok(Action::await_change())
             }
             (Assessment::Unknown(finding), _) => {
                 self.settle(&object, Assessment::Unknown(finding.clone()));
-                self.report(&object, &Outcome::Unknown(&finding)).await?;
+                self.report(&object, &Outcome::Unknown(&finding), &Credentials::default()).await?;
                 Ok(Action::await_change())
             }
             (Assessment::Planned(plan), Some(usable)) => self.carry_out(object, plan, usable).await,
@@ -56,32 +63,64 @@ impl<K: Managed> Engine<K> {
     }
 
     async fn carry_out(&self, object: Arc<K>, plan: Plan, usable: Usable) -> Result<Action, Error> {
-        if plan.entry.is_some() && self.add_finalizer(&object).await? {
+        if (plan.entry.is_some() || plan.step.is_some()) && self.add_finalizer(&object).await? {
             // The object's own change brings it here again.
             return Ok(Action::await_change());
         }
         let acted = self.act(&object, plan, &usable).await?;
-        let snapshot = acted.snapshot.unwrap_or(usable.snapshot);
+        if acted.plan.pin {
+            self.pin(&object, &acted.plan).await?;
+            return Ok(Action::await_change());
+        }
+        let snapshot = acted.snapshot.as_ref().unwrap_or(&usable.snapshot);
         let entry = acted.plan.entry.and_then(|uuid| snapshot.get(uuid));
         self.settle(&object, Assessment::Planned(acted.plan.clone()));
-        let Some(error) = acted.failure else {
-            let blocked = acted.plan.step.is_some();
-            let due = self.report(&object, &Outcome::Answered { entry, plan: &acted.plan }).await?;
+        let (mut plan, mut failure) = (acted.plan.clone(), acted.failure);
+        let mut credentials = Credentials::default();
+        if let (Some(entry), None) = (entry, &failure) {
+            match self.credentials(&object, entry, snapshot, &usable).await? {
+                Done::Before(status) => {
+                    status::write(&self.ctx, object.as_ref(), object.identity_status(), &status).await?;
+                    return Ok(Action::await_change());
+                }
+                Done::All(done) => credentials = done,
+                Done::Failed(error) => failure = Some(error),
+            }
+        }
+        plan.findings.append(&mut credentials.findings);
+        let Some(error) = failure else {
+            let blocked = plan.step.is_some() || !plan.findings.is_empty();
+            let due = self.report(&object, &Outcome::Answered { entry, plan: &plan }, &credentials).await?;
             self.retry.reset(&key(object.as_ref()));
             let recheck = blocked.then_some(LONGEST);
-            return Ok(due.into_iter().chain(recheck).min().map_or_else(Action::await_change, Action::requeue));
+            let next = due.into_iter().chain(recheck).chain(credentials.due).min();
+            return Ok(next.map_or_else(Action::await_change, |after| Action::requeue(after.min(FURTHEST))));
         };
         let finding = Finding { reason: error.reason(), message: error.to_string() };
         if error.class() == Class::Retry {
             // So that the next look at the server wakes it, however long its own wait has become.
             self.settle(&object, Assessment::Unknown(finding.clone()));
-            self.report(&object, &Outcome::Unknown(&finding)).await?;
+            self.report(&object, &Outcome::Unknown(&finding), &credentials).await?;
             return Ok(Action::requeue(self.retry.next(key(object.as_ref()))));
         }
-        let mut plan = acted.plan.clone();
         plan.findings.insert(0, refused(&finding, &plan));
-        self.report(&object, &Outcome::Answered { entry, plan: &plan }).await?;
+        self.report(&object, &Outcome::Answered { entry, plan: &plan }, &credentials).await?;
         Ok(Action::requeue(LONGEST))
+    }
+
+    /// Makes the status name the entry, before anything is done to it that would hide whose it is.
+    async fn pin(&self, object: &K, plan: &Plan) -> Result<(), Error> {
+        let old = object.identity_status();
+        let mut status = old.cloned().unwrap_or_default();
+        status.uuid = plan.entry.map(|uuid| uuid.to_string());
+        status.adopted = plan.adopted.then_some(true);
+        if status::write(&self.ctx, object, old, &status).await? && plan.adopted {
+            let note =
+                format!("the entry was there before and is taken over, UUID {}", status.uuid.unwrap_or_default());
+            let notice = Notice { warning: false, reason: "EntryAdopted".to_owned(), note };
+            self.ctx.events.publish(&object.object_ref(&()), notice).await;
+        }
+        Ok(())
     }
 
     /// Carries out the plan, and what shows after each request, until nothing is left or the server does not do as asked.
@@ -89,11 +128,10 @@ impl<K: Managed> Engine<K> {
         let mut progress = Progress::of(object);
         let mut snapshot = None;
         let mut sent: Vec<Step> = Vec::new();
-        while let Some(step) = plan.step.clone().filter(|step| !sent.contains(step)) {
-            let turn = usable.target.turn().await?;
-            // After the wait for the turn, or a leader paused there would still send what it was about to send.
+        while let Some(step) = plan.step.clone().filter(|step| !plan.pin && !sent.contains(step)) {
+            // Right before the effect, or a leader paused here would still send what it was about to send.
             self.ctx.guard.check()?;
-            match usable.target.execute(&step, turn).await {
+            match usable.target.execute(&step).await {
                 Ok(_) => {
                     self.announce(object, &step, &plan.changes).await;
                     progress.managed = plan.managed;
@@ -103,7 +141,7 @@ impl<K: Managed> Engine<K> {
                     match usable.target.read(uuid).await {
                         Ok(Some(_)) => {}
                         Ok(None) => {
-                            let generation = desired(object, &progress).owner.generation_of(uuid);
+                            let generation = owner(object).generation_of(uuid);
                             progress.spent.extend(generation);
                         }
                         Err(error) => return Ok(progress.ended(plan, snapshot, error)),
@@ -113,7 +151,8 @@ impl<K: Managed> Engine<K> {
             }
             sent.push(step);
             snapshot = usable.target.snapshot().ok();
-            plan = identity::plan::<K>(&desired(object, &progress), snapshot.as_ref().unwrap_or(&usable.snapshot));
+            let want = desired(object, &progress, usable.policies);
+            plan = identity::plan::<K>(&want, snapshot.as_ref().unwrap_or(&usable.snapshot));
         }
         Ok(Acted { plan, snapshot, failure: None })
     }
@@ -125,6 +164,9 @@ impl<K: Managed> Engine<K> {
             .is_some_and(|status| status.ready == Some(true) && status.observed_generation == object.meta().generation);
         let (reason, note) = match step {
             Step::Create { uuid, .. } => ("EntryCreated", format!("created with UUID {uuid}")),
+            Step::CreateProvisional { name, .. } => {
+                ("EntryCreated", format!("created as {name}, which is its name until its UUID is known"))
+            }
             Step::Put { .. } | Step::Adjust { .. } if in_sync => {
                 ("DriftRepaired", format!("changed behind our back and set again: {fields}"))
             }
@@ -146,11 +188,20 @@ impl<K: Managed> Engine<K> {
     }
 
     /// Writes the status, and tells of a turn for the worse. Returns after how long the status has to be looked at anew.
-    pub(super) async fn report(&self, object: &K, outcome: &Outcome<'_>) -> Result<Option<Duration>, Error> {
+    pub(super) async fn report(
+        &self,
+        object: &K,
+        outcome: &Outcome<'_>,
+        credentials: &Credentials,
+    ) -> Result<Option<Duration>, Error> {
         let old = object.identity_status();
         let now = self.ctx.clock.now();
-        let (stated, due) = identity::report::<K>(outcome, now);
+        let (mut stated, due) = identity::report::<K>(outcome, now);
         let before = old.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let answered = matches!(outcome, Outcome::Answered { .. });
+        stated.extend(
+            credentials.statement.clone().or_else(|| if answered { None } else { credential_as_before(before) }),
+        );
         let conditions = condition::after(before, &stated, object.meta().generation, now);
         let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
         let entry = match outcome {
@@ -158,15 +209,26 @@ impl<K: Managed> Engine<K> {
             _ => old.and_then(|status| status.uuid.clone()),
         };
         let (gid, managed) = match outcome {
-            Outcome::Answered { entry, plan } => (entry.and_then(gid), Some(managed(plan))),
+            Outcome::Answered { entry, plan } => (entry.and_then(gid), Some(managed(plan, credentials))),
             _ => (old.and_then(|status| status.gid), old.and_then(|status| status.managed.clone())),
+        };
+        let adopted = match outcome {
+            Outcome::Answered { plan, .. } => plan.adopted.then_some(true),
+            _ => old.and_then(|status| status.adopted),
         };
         let new = IdentityStatus {
             observed_generation: object.meta().generation,
             ready: ready.map(|ready| ready.status == "True"),
             kanidm_ref: Some(kanidm_key(object).to_string()),
             uuid: entry,
+            adopted,
             gid,
+            secret_name: if answered {
+                credentials.secret_name.clone()
+            } else {
+                old.and_then(|old| old.secret_name.clone())
+            },
+            image: old.and_then(|old| old.image.clone()),
             managed: managed.filter(|managed| !managed.is_empty()),
             conditions: Some(conditions.clone()),
         };
@@ -193,8 +255,10 @@ fn gid(entry: &Entry) -> Option<i64> {
     }
 }
 
-fn managed(plan: &Plan) -> BTreeMap<String, Vec<String>> {
-    plan.managed.iter().map(|(field, uuids)| (field.clone(), uuids.iter().map(ToString::to_string).collect())).collect()
+fn managed(plan: &Plan, credentials: &Credentials) -> BTreeMap<String, Vec<String>> {
+    let texts = |uuids: &BTreeSet<Uuid>| uuids.iter().map(ToString::to_string).collect();
+    let sets = plan.managed.iter().map(|(field, uuids)| (field.clone(), texts(uuids)));
+    sets.chain(credentials.labels.clone().map(|labels| (LABELS.to_owned(), labels))).collect()
 }
 
 /// Waiting is no fault: nobody has to look.

@@ -12,11 +12,12 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use serde_json::json;
 
-use super::assess::{Assessment, Progress, desired};
-use super::{Engine, Managed, key};
+use super::assess::{Assessment, Policies, Progress, desired};
+use super::credentials::Credentials;
+use super::{Engine, Managed, kanidm_key, key};
 use crate::error::Error;
 use crate::events::Notice;
-use crate::targets::Target;
+use crate::targets::{Target, Wake};
 
 /// How often a deletion that waits is looked at, besides being woken.
 const RECHECK: Duration = Duration::from_secs(30);
@@ -30,9 +31,8 @@ impl<K: Managed> Engine<K> {
         }
         let mut decision = self.decide(&object).await?;
         if let (Deletion::Delete(step), Some(target)) = &decision {
-            let turn = target.turn().await?;
             self.ctx.guard.check()?;
-            match target.execute(step, turn).await {
+            match target.execute(step).await {
                 Ok(_) => {
                     self.announce_deletion(&object, step).await;
                     return self.release(&object).await;
@@ -54,7 +54,7 @@ impl<K: Managed> Engine<K> {
             Deletion::Wait(why) => {
                 let finding = Finding { reason: Reason::Deleting, message: why };
                 self.settle(&object, Assessment::Unknown(finding.clone()));
-                self.report(&object, &Outcome::Unknown(&finding)).await?;
+                self.report(&object, &Outcome::Unknown(&finding), &Credentials::default()).await?;
                 Ok(Action::requeue(RECHECK))
             }
         }
@@ -69,7 +69,7 @@ impl<K: Managed> Engine<K> {
             Err(barred) => return Ok((self.hindered(object, &barred.obstacle).await?, None)),
         };
         let progress = Progress::default();
-        let want = desired(object, &progress);
+        let want = desired(object, &progress, usable.policies);
         let decision = identity::deletion(&want, Ok(&usable.snapshot), Duration::ZERO, false);
         if matches!(decision, Deletion::Delete(_)) {
             return Ok((decision, Some(usable.target)));
@@ -87,7 +87,7 @@ impl<K: Managed> Engine<K> {
         let since = object.meta().deletion_timestamp.as_ref().map(|time| self.ctx.clock.now().duration_since(time.0));
         let waited = since.and_then(|since| Duration::try_from(since).ok()).unwrap_or_default();
         let terminating = self.namespace_is_going(object).await?;
-        Ok(identity::deletion(&desired(object, &progress), Err(obstacle), waited, terminating))
+        Ok(identity::deletion(&desired(object, &progress, Policies::default()), Err(obstacle), waited, terminating))
     }
 
     async fn namespace_is_going(&self, object: &K) -> Result<bool, Error> {
@@ -118,6 +118,8 @@ impl<K: Managed> Engine<K> {
         let others = object.finalizers().iter().filter(|finalizer| *finalizer != K::FINALIZER).cloned().collect();
         self.write_finalizers(object, others).await?;
         self.forget(object);
+        // Somebody younger may have stood back for this one.
+        self.ctx.targets.wake(Wake::Refreshed(kanidm_key(object)));
         Ok(Action::await_change())
     }
 

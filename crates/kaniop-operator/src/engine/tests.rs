@@ -1,6 +1,6 @@
 //! The loop of the identities in a world in memory: what it does in which order, and what is left when it dies anywhere.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kaniop_api::{Kanidm as KanidmObject, KanidmPersonAccount};
@@ -8,13 +8,12 @@ use kube::runtime::reflector;
 use kube::runtime::watcher;
 use serde_json::{Value as Json, json};
 
-use super::{Engine, assess::Assessment};
+use super::{Engine, assess::Assessment, claims::Claims};
 use crate::clock::Clock;
 use crate::context::{Context, Options};
 use crate::events::Events;
 use crate::leader::Guard;
 use crate::metrics::Metrics;
-use crate::retry::Retry;
 use crate::scenario::kanidm::Kanidm;
 use crate::scenario::kubernetes::Kubernetes;
 use crate::scenario::{Faults, Side};
@@ -45,7 +44,7 @@ fn alice() -> Json {
         "apiVersion": "kaniop.rs/v1beta1",
         "kind": "KanidmPersonAccount",
         "metadata": {"name": "alice", "namespace": "default", "uid": "u1", "generation": 1, "resourceVersion": "1", "finalizers": []},
-        "spec": {"kanidmRef": {"name": "idm"}, "personAttributes": {"displayname": "Alice", "mail": ["alice@example.com"]}},
+        "spec": {"kanidmRef": {"name": "idm"}, "personAttributes": {"displayname": "Alice", "mail": ["alice@example.com"]}, "credentialReset": {"delivery": "None"}},
     })
 }
 
@@ -84,7 +83,7 @@ impl World {
         let ctx =
             Context { client, clock, guard, targets: targets.clone(), kanidms, namespaces, events, metrics, options };
         let (store, _) = reflector::store();
-        let engine = Engine { ctx, retry: Retry::default(), settled: Mutex::default(), store };
+        let engine = Engine::new(ctx, store);
         Life { engine, targets, _writers: (writer, namespace_writer) }
     }
 
@@ -157,7 +156,7 @@ async fn at_rest_nothing_is_written_on_either_side_and_nobody_is_woken() {
     let before = (world.writes(), world.events().len());
     for _ in 0..3 {
         life.engine.pass(world.object().unwrap()).await.unwrap();
-        assert!(!life.engine.has_work(&world.object().unwrap()));
+        assert!(!life.engine.has_work(&world.object().unwrap(), &Claims::default()));
     }
     assert_eq!((world.writes(), world.events().len()), before);
 }
@@ -231,7 +230,7 @@ async fn a_value_changed_behind_our_back_is_set_again_with_one_event() {
     }
     drop(life);
     let life = world.live().await;
-    assert!(life.engine.has_work(&world.object().unwrap()));
+    assert!(life.engine.has_work(&world.object().unwrap(), &Claims::default()));
     world.settle(&life).await;
     assert_eq!(world.events(), ["EntryCreated", "DriftRepaired"]);
     assert_eq!(world.kanidm.held.lock().unwrap().entries.values().next().unwrap()["displayname"], "Alice");
@@ -286,7 +285,10 @@ async fn a_refused_value_is_said_with_the_field_and_is_not_sent_again_at_once() 
     world.settle(&life).await;
     assert_eq!(world.condition("Ready"), ("False".to_owned(), "InvalidValue".to_owned()));
     assert_eq!(world.events(), ["KanidmClientError"]);
-    assert!(!life.engine.has_work(&world.object().unwrap()), "a refresh must not wake it while nothing changed");
+    assert!(
+        !life.engine.has_work(&world.object().unwrap(), &Claims::default()),
+        "a refresh must not wake it while nothing changed"
+    );
 }
 
 #[tokio::test]
@@ -301,7 +303,7 @@ async fn a_server_that_refuses_the_token_is_not_asked_by_anybody_else() {
     }
     assert!(matches!(life.targets.get(&idm()).unwrap().snapshot(), Err(Unusable::Fails(_))));
     let calls = world.faults.calls();
-    let (assessed, usable) = life.engine.assess(&world.object().unwrap());
+    let (assessed, usable) = life.engine.assess(&world.object().unwrap(), &Claims::default());
     assert!(matches!(assessed, Assessment::Unknown(_)) && usable.is_none());
     world.settle(&life).await;
     assert_eq!(world.condition("Ready").0, "Unknown");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -86,8 +86,14 @@ fn ok(value: impl Into<Value>) -> Answer {
     (StatusCode::OK, Json(value.into()))
 }
 
-async fn list(State(server): State<Kanidm>) -> Answer {
-    server.answer(|held| ok(json!({"resources": held.entries.values().collect::<Vec<_>>()}))).await
+async fn list(State(server): State<Kanidm>, RawQuery(query): RawQuery) -> Answer {
+    let asks_for_credentials = query.is_some_and(|query| query.contains("primary_credential"));
+    server
+        .answer(|held| {
+            let of = |entry: &&Map<String, Value>| !asks_for_credentials || entry.contains_key("primary_credential");
+            ok(json!({"resources": held.entries.values().filter(of).collect::<Vec<_>>()}))
+        })
+        .await
 }
 
 async fn read(State(server): State<Kanidm>, Path(uuid): Path<String>) -> Answer {

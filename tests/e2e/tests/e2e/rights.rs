@@ -79,7 +79,7 @@ async fn the_operator_may_do_nothing_that_would_give_it_more_or_destroy_data() {
         ("kaniop.rs", "kanidms", "delete"),
         ("kaniop.rs", "kanidmgroups/finalizers", "update"),
         ("kaniop.rs", "kanidmpersonaccounts", "create"),
-        ("kaniop.rs", "kanidmpersonaccounts/finalizers", "update"),
+        ("kaniop.rs", "kanidmgroups/finalizers", "update"),
         ("rbac.authorization.k8s.io", "clusterroles", "escalate"),
         ("rbac.authorization.k8s.io", "clusterrolebindings", "create"),
         ("rbac.authorization.k8s.io", "rolebindings", "create"),

@@ -123,6 +123,8 @@ async fn the_printed_columns_are_those_of_the_reference() {
     for (plural, expected) in [
         ("kanidms", vec!["Name", "Ready", "Replicas", "Version", "Domain", "Age", "Secret", "Reason"]),
         ("kanidmpersonaccounts", vec!["Name", "Kanidm", "Ready", "Reason", "GID", "Valid", "Age"]),
+        ("kanidmoauth2clients", vec!["Name", "Kanidm", "Ready", "Reason", "Public", "Secret", "Age"]),
+        ("kanidmserviceaccounts", vec!["Name", "Kanidm", "Ready", "Reason", "GID", "Valid", "Age"]),
         ("kanidmgroups", vec!["Name", "Kanidm", "Ready", "Reason", "ManagedBy", "GID", "Age"]),
     ] {
         let request = Request::get(format!("/apis/kaniop.rs/v1beta1/{plural}"))
