@@ -9,5 +9,6 @@ pub mod entry;
 pub mod identity;
 pub mod lease;
 pub mod name;
+pub mod picture;
 pub mod rbac;
 pub mod reason;

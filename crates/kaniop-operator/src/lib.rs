@@ -15,6 +15,7 @@ pub mod http;
 pub mod leader;
 pub mod metrics;
 pub mod node;
+pub mod picture;
 pub mod retry;
 pub mod run;
 #[cfg(test)]

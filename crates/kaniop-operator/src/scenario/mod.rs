@@ -3,6 +3,7 @@
 pub(crate) mod kanidm;
 pub(crate) mod kubernetes;
 pub(crate) mod node;
+pub(crate) mod pictures;
 pub(crate) mod shelf;
 
 use std::sync::Mutex;
