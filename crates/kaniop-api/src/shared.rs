@@ -138,6 +138,8 @@ pub struct ImageStatus {
     pub url: String,
     /// SHA-256 of its bytes, hexadecimal.
     pub sha256: String,
+    /// How the server shows it.
+    pub digest: String,
     /// What its server calls this state of it, for asking whether it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::events::Events;
 use crate::leader::Guard;
 use crate::metrics::Metrics;
+use crate::picture::Rules;
 use crate::targets::Targets;
 
 /// How this operator was started.
@@ -23,6 +24,8 @@ pub struct Options {
     pub interval: Duration,
     /// The one namespace to watch; all when absent.
     pub namespace: Option<String>,
+    /// What fetching a picture keeps to.
+    pub pictures: Rules,
 }
 
 /// What every controller is given.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use kaniop_operator::context::Options;
+use kaniop_operator::picture::Rules;
 use kaniop_operator::{node, run};
 use tracing_subscriber::EnvFilter;
 
@@ -46,6 +47,9 @@ struct Run {
     /// Watch only this namespace.
     #[arg(long, env = "KANIOP_WATCH_NAMESPACE")]
     watch_namespace: Option<String>,
+    /// Networks (CIDR) that pictures are never fetched from although they are public, such as those of nodes, pods and services.
+    #[arg(long, env = "KANIOP_REFUSED_NETWORKS", value_delimiter = ',')]
+    refused_networks: Vec<ipnet::IpNet>,
     /// Address of /livez, /readyz and /metrics.
     #[arg(long, env = "KANIOP_LISTEN", default_value = "[::]:8080")]
     listen: SocketAddr,
@@ -95,10 +99,15 @@ fn operate(arguments: Run) -> ExitCode {
         Err(error) => return failed(&format!("no runtime: {error}")),
     };
     let identity = run::Identity { name: arguments.identity, namespace: arguments.namespace, listen: arguments.listen };
+    let pictures = match Rules::new(arguments.refused_networks) {
+        Ok(rules) => rules,
+        Err(error) => return failed(&error.to_string()),
+    };
     let options = Options {
         image: arguments.image,
         interval: Duration::from_secs(arguments.interval.into()),
         namespace: arguments.watch_namespace.filter(|namespace| !namespace.is_empty()),
+        pictures,
     };
     match runtime.block_on(run::run(identity, options)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -28,6 +28,7 @@ use uuid::Uuid;
 use self::resolve::Row;
 pub use deletion::{Deletion, Obstacle, deletion};
 pub use field::{Field, Wanted};
+pub use oauth2::IMAGE;
 pub use ownership::Adoption;
 pub use report::{Outcome, report};
 
@@ -57,6 +58,10 @@ pub trait IdentityKind {
     /// The Secrets with credentials that an object is to have.
     fn secrets(_owner: &Owner<'_>, _spec: &Self::Spec) -> Vec<credential::Wanted> {
         Vec::new()
+    }
+    /// URL of the entry's picture, where the kind has pictures.
+    fn image(_spec: &Self::Spec) -> Option<&str> {
+        None
     }
     /// How the holder of an account sets a first credential, where the kind has that.
     fn first_credential(_spec: &Self::Spec) -> Option<FirstCredential> {

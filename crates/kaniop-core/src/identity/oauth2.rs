@@ -49,6 +49,10 @@ impl IdentityKind for KanidmOAuth2Client {
         &self.spec
     }
 
+    fn image(spec: &Self::Spec) -> Option<&str> {
+        spec.image.as_ref().map(|image| image.url.as_str())
+    }
+
     fn secrets(owner: &Owner<'_>, spec: &Self::Spec) -> Vec<credential::Wanted> {
         let aliases = |names: Option<&Vec<String>>| names.into_iter().flatten().cloned().collect();
         let of = spec.secret_key_aliases.as_ref();

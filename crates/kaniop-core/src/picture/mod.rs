@@ -7,3 +7,4 @@ pub mod address;
 pub mod content;
 pub mod source;
 mod svg;
+pub mod upload;

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::events::Events;
 use crate::leader::Guard;
 use crate::metrics::Metrics;
+use crate::picture::Rules;
 use crate::retry::Retry;
 use crate::scenario::shelf::Shelf;
 use crate::targets::Targets;
@@ -51,7 +52,12 @@ impl Life {
         let ctx = Context {
             events: Events::new(client.clone(), "test".to_owned()),
             targets: Arc::new(Targets::new(interval)),
-            options: Options { image: "kaniop:1".to_owned(), interval, namespace: None },
+            options: Options {
+                image: "kaniop:1".to_owned(),
+                interval,
+                namespace: None,
+                pictures: Rules::new(Vec::new()).unwrap(),
+            },
             metrics: Metrics::default(),
             client,
             clock,

@@ -6,6 +6,7 @@ mod assess;
 mod claims;
 mod credentials;
 mod pass;
+mod picture;
 mod removal;
 
 use std::collections::HashMap;
@@ -111,6 +112,7 @@ pub struct Engine<K: Managed> {
     store: Store<K>,
     /// Turns of passes that need no server.
     idle: Arc<Semaphore>,
+    looks: picture::Looks,
 }
 
 /// Runs the loop of one kind until `stop` resolves.
@@ -201,7 +203,7 @@ async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result
 impl<K: Managed> Engine<K> {
     fn new(ctx: Context, store: Store<K>) -> Self {
         let idle = Arc::new(Semaphore::new(IDLE_PASSES));
-        Self { ctx, retry: Retry::default(), settled: Mutex::default(), store, idle }
+        Self { ctx, retry: Retry::default(), settled: Mutex::default(), store, idle, looks: picture::Looks::default() }
     }
 
     /// Waits for a turn at the object's server, or among those that have none.

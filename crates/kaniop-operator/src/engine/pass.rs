@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kaniop_api::IdentityStatus;
+use kaniop_api::shared::ImageStatus;
 use kaniop_core::condition;
 use kaniop_core::entry::{Entry, Snapshot, Step, Value};
 use kaniop_core::identity::{self, Finding, Outcome, Plan};
@@ -16,6 +17,7 @@ use uuid::Uuid;
 use super::assess::{Assessment, Progress, Usable, desired, owner};
 use super::claims::claim;
 use super::credentials::{Credentials, Done, LABELS, credential_as_before};
+use super::picture::Picture;
 use super::{Engine, Managed, kanidm_key, key};
 use crate::error::Error;
 use crate::events::Notice;
@@ -30,6 +32,22 @@ struct Acted {
     plan: Plan,
     snapshot: Option<Arc<Snapshot>>,
     failure: Option<KanidmError>,
+}
+
+/// What an object has beside its entry's attributes.
+#[derive(Default)]
+pub(super) struct Extras {
+    pub(super) credentials: Credentials,
+    /// The picture that we put on the server.
+    pub(super) image: Option<ImageStatus>,
+}
+
+impl Extras {
+    fn take(&mut self, picture: Picture) {
+        self.image = picture.status;
+        self.credentials.findings.extend(picture.finding);
+        self.credentials.due = self.credentials.due.into_iter().chain(picture.due).min();
+    }
 }
 
 impl Progress {
@@ -49,12 +67,12 @@ impl<K: Managed> Engine<K> {
         match self.assess(&object, &self.claims(&rivals)) {
             (Assessment::Refused(finding), _) => {
                 self.settle(&object, Assessment::Refused(finding.clone()));
-                self.report(&object, &Outcome::Refused(&finding), &Credentials::default()).await?;
+                self.report(&object, &Outcome::Refused(&finding), &Extras::default()).await?;
                 Ok(Action::await_change())
             }
             (Assessment::Unknown(finding), _) => {
                 self.settle(&object, Assessment::Unknown(finding.clone()));
-                self.report(&object, &Outcome::Unknown(&finding), &Credentials::default()).await?;
+                self.report(&object, &Outcome::Unknown(&finding), &Extras::default()).await?;
                 Ok(Action::await_change())
             }
             (Assessment::Planned(plan), Some(usable)) => self.carry_out(object, plan, usable).await,
@@ -76,35 +94,42 @@ impl<K: Managed> Engine<K> {
         let entry = acted.plan.entry.and_then(|uuid| snapshot.get(uuid));
         self.settle(&object, Assessment::Planned(acted.plan.clone()));
         let (mut plan, mut failure) = (acted.plan.clone(), acted.failure);
-        let mut credentials = Credentials::default();
+        let mut extras =
+            Extras { image: object.identity_status().and_then(|status| status.image.clone()), ..Extras::default() };
         if let (Some(entry), None) = (entry, &failure) {
             match self.credentials(&object, entry, snapshot, &usable).await? {
                 Done::Before(status) => {
                     status::write(&self.ctx, object.as_ref(), object.identity_status(), &status).await?;
                     return Ok(Action::await_change());
                 }
-                Done::All(done) => credentials = done,
+                Done::All(done) => extras.credentials = done,
                 Done::Failed(error) => failure = Some(error),
             }
         }
-        plan.findings.append(&mut credentials.findings);
+        if let (Some(entry), None) = (entry, &failure) {
+            match self.picture(&object, entry, &usable).await? {
+                Ok(picture) => extras.take(picture),
+                Err(error) => failure = Some(error),
+            }
+        }
+        plan.findings.append(&mut extras.credentials.findings);
         let Some(error) = failure else {
             let blocked = plan.step.is_some() || !plan.findings.is_empty();
-            let due = self.report(&object, &Outcome::Answered { entry, plan: &plan }, &credentials).await?;
+            let due = self.report(&object, &Outcome::Answered { entry, plan: &plan }, &extras).await?;
             self.retry.reset(&key(object.as_ref()));
             let recheck = blocked.then_some(LONGEST);
-            let next = due.into_iter().chain(recheck).chain(credentials.due).min();
+            let next = due.into_iter().chain(recheck).chain(extras.credentials.due).min();
             return Ok(next.map_or_else(Action::await_change, |after| Action::requeue(after.min(FURTHEST))));
         };
         let finding = Finding { reason: error.reason(), message: error.to_string() };
         if error.class() == Class::Retry {
             // So that the next look at the server wakes it, however long its own wait has become.
             self.settle(&object, Assessment::Unknown(finding.clone()));
-            self.report(&object, &Outcome::Unknown(&finding), &credentials).await?;
+            self.report(&object, &Outcome::Unknown(&finding), &extras).await?;
             return Ok(Action::requeue(self.retry.next(key(object.as_ref()))));
         }
         plan.findings.insert(0, refused(&finding, &plan));
-        self.report(&object, &Outcome::Answered { entry, plan: &plan }, &credentials).await?;
+        self.report(&object, &Outcome::Answered { entry, plan: &plan }, &extras).await?;
         Ok(Action::requeue(LONGEST))
     }
 
@@ -192,8 +217,9 @@ impl<K: Managed> Engine<K> {
         &self,
         object: &K,
         outcome: &Outcome<'_>,
-        credentials: &Credentials,
+        extras: &Extras,
     ) -> Result<Option<Duration>, Error> {
+        let credentials = &extras.credentials;
         let old = object.identity_status();
         let now = self.ctx.clock.now();
         let (mut stated, due) = identity::report::<K>(outcome, now);
@@ -228,7 +254,7 @@ impl<K: Managed> Engine<K> {
             } else {
                 old.and_then(|old| old.secret_name.clone())
             },
-            image: old.and_then(|old| old.image.clone()),
+            image: if answered { extras.image.clone() } else { old.and_then(|old| old.image.clone()) },
             managed: managed.filter(|managed| !managed.is_empty()),
             conditions: Some(conditions.clone()),
         };

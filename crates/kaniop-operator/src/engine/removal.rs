@@ -13,7 +13,7 @@ use kube::runtime::controller::Action;
 use serde_json::json;
 
 use super::assess::{Assessment, Policies, Progress, desired};
-use super::credentials::Credentials;
+use super::pass::Extras;
 use super::{Engine, Managed, kanidm_key, key};
 use crate::error::Error;
 use crate::events::Notice;
@@ -54,7 +54,7 @@ impl<K: Managed> Engine<K> {
             Deletion::Wait(why) => {
                 let finding = Finding { reason: Reason::Deleting, message: why };
                 self.settle(&object, Assessment::Unknown(finding.clone()));
-                self.report(&object, &Outcome::Unknown(&finding), &Credentials::default()).await?;
+                self.report(&object, &Outcome::Unknown(&finding), &Extras::default()).await?;
                 Ok(Action::requeue(RECHECK))
             }
         }

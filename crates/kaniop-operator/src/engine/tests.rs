@@ -14,6 +14,7 @@ use crate::context::{Context, Options};
 use crate::events::Events;
 use crate::leader::Guard;
 use crate::metrics::Metrics;
+use crate::picture::Rules;
 use crate::scenario::kanidm::Kanidm;
 use crate::scenario::kubernetes::Kubernetes;
 use crate::scenario::{Faults, Side};
@@ -77,7 +78,12 @@ impl World {
         let clock = Clock::start();
         let guard = Guard::closed(clock);
         guard.renewed_at(clock.elapsed());
-        let options = Options { image: "kaniop".to_owned(), interval: Duration::from_secs(3600), namespace: None };
+        let options = Options {
+            image: "kaniop".to_owned(),
+            interval: Duration::from_secs(3600),
+            namespace: None,
+            pictures: Rules::new(Vec::new()).unwrap(),
+        };
         let events = Events::new(client.clone(), "test".to_owned());
         let metrics = Metrics::default();
         let ctx =
