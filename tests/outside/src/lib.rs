@@ -121,6 +121,12 @@ impl Server {
         Ok(Session { server: self.clone(), bearer })
     }
 
+    /// Whoever shows this token.
+    #[must_use]
+    pub fn bearer(&self, token: &str) -> Session {
+        Session { server: self.clone(), bearer: token.to_owned() }
+    }
+
     /// Anything that needs no login.
     ///
     /// # Errors
