@@ -109,6 +109,16 @@ pub enum Error {
     /// The request is larger than the server takes.
     #[error("the request is larger than the server takes (2 MiB): too many values at once")]
     TooLarge,
+    /// This version of the server does not have it.
+    #[error("the server{} cannot {what}: that needs Kanidm {since} or newer", .version.as_ref().map(|version| format!(" (Kanidm {version})")).unwrap_or_default())]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// The first version that has it.
+        since: &'static str,
+        /// The server's version, as it names it.
+        version: Option<String>,
+    },
     /// The server is overloaded or has trouble of its own.
     #[error("the server could not carry out the request now (HTTP {status}{})", detail(.why, .opid.as_deref()))]
     Busy {
@@ -185,7 +195,8 @@ impl Error {
             | Self::UuidTaken
             | Self::UnknownReference
             | Self::InvalidValue { .. }
-            | Self::TooLarge => Class::Blocked,
+            | Self::TooLarge
+            | Self::Unsupported { .. } => Class::Blocked,
             Self::AnswerTooLarge { .. } | Self::Unexpected { .. } | Self::Undecodable { .. } => Class::Bug,
         }
     }
@@ -208,6 +219,7 @@ impl Error {
             Self::Conflict { .. } | Self::UuidTaken => Reason::EntryExists,
             Self::UnknownReference => Reason::ReferenceNotFound,
             Self::Endpoint(_) | Self::InvalidValue { .. } | Self::TooLarge => Reason::InvalidValue,
+            Self::Unsupported { .. } => Reason::InvalidSpec,
             Self::AnswerTooLarge { .. } | Self::Unexpected { .. } | Self::Undecodable { .. } => Reason::InternalError,
         }
     }

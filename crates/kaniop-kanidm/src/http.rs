@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use reqwest::multipart::Form;
 use reqwest::{Method, redirect, retry};
 use serde::de::DeserializeOwned;
 use url::{Host, Url};
@@ -46,16 +47,23 @@ pub(crate) struct Call {
     pub headers: HeaderMap,
     /// JSON.
     pub body: Option<String>,
+    /// A file, in place of JSON.
+    pub form: Option<Form>,
 }
 
 impl Call {
     pub fn new<const N: usize>(operation: Operation, method: Method, path: [&str; N]) -> Self {
         let path = path.into_iter().map(str::to_owned).collect();
-        Self { operation, method, path, query: Vec::new(), headers: HeaderMap::new(), body: None }
+        Self { operation, method, path, query: Vec::new(), headers: HeaderMap::new(), body: None, form: None }
     }
 
     pub fn body(mut self, body: impl Into<serde_json::Value>) -> Self {
         self.body = Some(body.into().to_string());
+        self
+    }
+
+    pub fn form(mut self, form: Form) -> Self {
+        self.form = Some(form);
         self
     }
 
@@ -79,6 +87,11 @@ pub(crate) struct Answer {
 impl Answer {
     pub fn decode<T: DeserializeOwned>(&self, what: &'static str) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| self.undecodable(what, &error))
+    }
+
+    /// The same for what holds a secret, which the parser's own text could quote.
+    pub fn decode_secret<T: DeserializeOwned>(&self, what: &'static str) -> Result<T, Error> {
+        serde_json::from_slice(&self.body).map_err(|_| self.undecodable(what, &"its form is another"))
     }
 
     pub fn undecodable(&self, what: &'static str, why: &dyn std::fmt::Display) -> Error {
@@ -156,6 +169,9 @@ impl Http {
         request = request.header(HOST, &self.authority).header(ACCEPT, "application/json");
         if let Some(body) = call.body {
             request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        if let Some(form) = call.form {
+            request = request.multipart(form);
         }
         let mut response = request.send().await.map_err(|error| self.lost(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
