@@ -1,7 +1,9 @@
-//! OAuth2 clients: making, renaming, what SCIM shows and takes of them, secrets, pictures.
+//! OAuth2 clients: making, renaming, what SCIM shows and takes of them, secrets, pictures, and tokens for the values of a Secret.
 
 use kaniop_core::entry::{Attr, Step};
 use kaniop_kanidm::{Client, Error, Image, NewOAuth2Client};
+use kaniop_outside::Server as Witness;
+use reqwest::StatusCode;
 use secrecy::ExposeSecret;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
@@ -9,7 +11,7 @@ use uuid::Uuid;
 
 use crate::entries::{create, group, text};
 use crate::raw::Raw;
-use crate::server::{shared, uuid};
+use crate::server::{HOST, shared, uuid};
 
 const CLASS: &str = "oauth2_resource_server";
 const SWITCHES: [&str; 5] = [
@@ -209,6 +211,57 @@ async fn a_secret_is_read_by_itself_and_never_listed_and_a_reset_makes_another()
         assert!(operator.oauth2_secret(id).await.unwrap().is_none());
     }
     assert_eq!(operator.reset_oauth2_secret(uuid("client that never was")).await, Err(Error::NotFound));
+}
+
+/// What a workload does with the values of a Secret.
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn name_and_secret_of_a_client_buy_a_token_until_the_secret_is_reset() {
+    let shared = shared();
+    let (operator, raw) = (shared.operator(), Raw::of(shared));
+    let id = made(&operator, "client-buyer", false).await;
+    let (status, discovery) = raw.get("/oauth2/openid/client-buyer/.well-known/openid-configuration").await;
+    assert_eq!(status, StatusCode::OK);
+    let path = |endpoint: &str| {
+        let url: reqwest::Url = discovery[endpoint].as_str().unwrap().parse().unwrap();
+        url.path().to_owned()
+    };
+    let (token, introspect) = (path("token_endpoint"), path("introspection_endpoint"));
+    let buy = async |secret: &str| raw.as_client("client-buyer", secret, &token, "grant_type=client_credentials").await;
+
+    let old = secret(&operator, id).await;
+    let (status, bought) = buy(&old).await;
+    assert_eq!((status, &bought["token_type"]), (StatusCode::OK, &json!("Bearer")));
+    let form = format!("token={}", bought["access_token"].as_str().unwrap());
+    let (status, worth) = raw.as_client("client-buyer", &old, &introspect, &form).await;
+    assert_eq!((status, &worth["active"], &worth["client_id"]), (StatusCode::OK, &json!(true), &json!("client-buyer")));
+    assert_eq!(buy("not the secret").await.0, StatusCode::UNAUTHORIZED);
+
+    operator.reset_oauth2_secret(id).await.unwrap();
+    let new = secret(&operator, id).await;
+    assert_eq!(buy(&old).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(raw.as_client("client-buyer", &old, &introspect, &form).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(buy(&new).await.0, StatusCode::OK);
+}
+
+/// The witness of the end-to-end tests asks the same.
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_bystander_sees_whose_secret_it_has_and_when_it_is_void() {
+    let shared = shared();
+    let operator = shared.operator();
+    let id = made(&operator, "client-witnessed", false).await;
+    let witness = Witness::new(shared.server.address, HOST, &shared.authority.pem()).unwrap();
+    let ask = async |secret: String| {
+        let witness = witness.clone();
+        let asked = tokio::task::spawn_blocking(move || witness.introspect("client-witnessed", &secret));
+        asked.await.unwrap().unwrap().map(|worth| (worth["active"].clone(), worth["client_id"].clone()))
+    };
+    let alive = Some((json!(true), json!("client-witnessed")));
+    let old = secret(&operator, id).await;
+    assert_eq!((ask(old.clone()).await, ask("not the secret".to_owned()).await), (alive.clone(), None));
+    operator.reset_oauth2_secret(id).await.unwrap();
+    assert_eq!((ask(old).await, ask(secret(&operator, id).await).await), (None, alive));
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Requests as the server knows them, without the client: for JSON that the client has no words for yet.
+//! Requests as the server knows them, without the client: for JSON that the client has no words for yet, and for OAuth2 clients, which ask for
+//! themselves.
 
 use reqwest::{Certificate, Client, Method, Response, StatusCode};
 use secrecy::ExposeSecret;
@@ -68,6 +69,18 @@ impl Raw {
         let (status, answer) = self.call(Method::POST, path, Some(&body)).await;
         assert_eq!(status, StatusCode::OK, "{path}: {answer}");
         answer
+    }
+
+    /// An OAuth2 client asks for itself, by its name and its secret.
+    pub async fn as_client(&self, id: &str, secret: &str, path: &str, form: &str) -> (StatusCode, Json) {
+        let request = self.client.post(format!("{}{path}", self.base)).basic_auth(id, Some(secret));
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body(form.to_owned());
+        read(request.send().await.unwrap()).await
+    }
+
+    /// Anything that needs no login.
+    pub async fn get(&self, path: &str) -> (StatusCode, Json) {
+        read(self.client.get(format!("{}{path}", self.base)).send().await.unwrap()).await
     }
 }
 
