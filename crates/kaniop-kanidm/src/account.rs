@@ -81,17 +81,13 @@ impl Client {
     }
 
     /// Makes sure that a service account of this name exists, managed by a group (name, SPN or UUID). One that exists is left as it is.
-    /// The server draws its UUID: the built-in administrators may not choose that of a service account.
     ///
     /// # Errors
     /// Whatever a request can meet; [`Error::Conflict`] when something else has the name.
     pub async fn ensure_service_account(&self, name: &str, displayname: &str, managed_by: &str) -> Result<(), Error> {
-        let attrs = json!({ "name": [name], "displayname": [displayname], "entry_managed_by": [managed_by] });
-        let create =
-            Call::new(Operation::Create, Method::POST, ["v1", "service_account"]).body(json!({ "attrs": attrs }));
-        let conflict = match self.send(create).await {
+        let conflict = match self.create_service_account(name, displayname, managed_by).await {
             Err(conflict @ Error::Conflict { .. }) => conflict,
-            outcome => return outcome.map(drop),
+            outcome => return outcome,
         };
         let read = Call::new(Operation::Read, Method::GET, ["v1", "service_account", name]);
         match self.send(read).await?.decode("a service account")? {
@@ -129,9 +125,7 @@ impl Client {
         });
         let call =
             Call::new(Operation::Other, Method::POST, ["v1", "service_account", account, "_api_token"]).body(body);
-        let answer = self.send(call).await?;
-        // The parser's own text could quote the token.
-        answer.decode("an API token").map_err(|_: Error| answer.undecodable("an API token", &"it is no text"))
+        self.send(call).await?.decode_secret("an API token")
     }
 
     /// Revokes an API token; one that is gone already counts as revoked. The server accepts a token until five minutes after its issue even so.

@@ -66,16 +66,27 @@ impl Client {
         Ok(status.creds.first().map(|detail| detail.uuid))
     }
 
-    /// All people and service accounts that can log in: with a password, with or without a second factor, or with a passkey, attested or not. One
-    /// request. Service accounts count only where this client acts as one of their managers.
+    /// All people that can log in: with a password, with or without a second factor, or with a passkey, attested or not. One request.
     ///
     /// # Errors
     /// Whatever a request can meet.
-    pub async fn accounts_with_credentials(&self) -> Result<BTreeSet<Uuid>, Error> {
-        // The values are never shown, but their presence can be asked for.
-        let filter = "primary_credential pr or passkeys pr or attested_passkeys pr";
+    pub async fn people_with_credentials(&self) -> Result<BTreeSet<Uuid>, Error> {
+        // What the server tells of one person's credentials leaves out passkeys. No list ever shows a credential, but their presence can be asked for.
+        let credentials = "primary_credential pr or passkeys pr or attested_passkeys pr";
+        self.found(format!("class eq \"person\" and ({credentials})")).await
+    }
+
+    /// All service accounts that have a password, among those that this client's account manages. One request.
+    ///
+    /// # Errors
+    /// Whatever a request can meet.
+    pub async fn service_accounts_with_password(&self) -> Result<BTreeSet<Uuid>, Error> {
+        self.found("class eq \"service_account\" and primary_credential pr".to_owned()).await
+    }
+
+    async fn found(&self, filter: String) -> Result<BTreeSet<Uuid>, Error> {
         let call = Call::new(Operation::List, Method::GET, ["scim", "v1", "Entry"])
-            .query("filter", filter.to_owned())
+            .query("filter", filter)
             .query("attributes", "class".to_owned());
         let answer = self.send(call).await?;
         let list: scim::List = answer.decode("a list of entries")?;

@@ -15,21 +15,32 @@ impl Client {
     /// # Errors
     /// Whatever a request can meet; [`Error::Conflict`] when the name is taken.
     pub async fn create_newcomer(&self, name: &str, newcomer: &Newcomer) -> Result<(), Error> {
-        let (route, attrs) = wire(name, newcomer);
-        let call = Call::new(Operation::Create, Method::POST, route.iter().copied()).body(json!({ "attrs": attrs }));
-        self.send(call).await.map(drop)
+        match newcomer {
+            Newcomer::ServiceAccount { displayname, managed_by } => {
+                self.create_service_account(name, displayname, &managed_by.to_string()).await
+            }
+            Newcomer::OAuth2Client { displayname, landing, public } => {
+                let attrs =
+                    json!({ "name": [name], "displayname": [displayname], "oauth2_rs_origin_landing": [landing] });
+                let kind = if *public { "_public" } else { "_basic" };
+                self.create_with(["v1", "oauth2", kind], attrs).await
+            }
+        }
     }
-}
 
-fn wire(name: &str, newcomer: &Newcomer) -> (&'static [&'static str], Json) {
-    match newcomer {
-        Newcomer::ServiceAccount { displayname, managed_by } => (
-            &["v1", "service_account"],
-            json!({ "name": [name], "displayname": [displayname], "entry_managed_by": [managed_by] }),
-        ),
-        Newcomer::OAuth2Client { displayname, landing, public } => (
-            if *public { &["v1", "oauth2", "_public"] } else { &["v1", "oauth2", "_basic"] },
-            json!({ "name": [name], "displayname": [displayname], "oauth2_rs_origin_landing": [landing] }),
-        ),
+    /// Creates a service account that a group or an account (name, SPN or UUID) manages.
+    pub(crate) async fn create_service_account(
+        &self,
+        name: &str,
+        displayname: &str,
+        managed_by: &str,
+    ) -> Result<(), Error> {
+        let attrs = json!({ "name": [name], "displayname": [displayname], "entry_managed_by": [managed_by] });
+        self.create_with(["v1", "service_account"], attrs).await
+    }
+
+    async fn create_with<'p>(&self, path: impl IntoIterator<Item = &'p str>, attrs: Json) -> Result<(), Error> {
+        let call = Call::new(Operation::Create, Method::POST, path).body(json!({ "attrs": attrs }));
+        self.send(call).await.map(drop)
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 
 use kaniop_core::entry::{Attr, Collection, Step, Value};
 use kaniop_core::reason::Reason;
-use kaniop_kanidm::{Class, Client, Endpoint, Error, Operation, Outcome, Requests, Trust};
+use kaniop_kanidm::{Class, Client, Endpoint, Error, Image, Operation, Outcome, Requests, Trust};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
@@ -201,4 +201,50 @@ async fn neither_client_nor_errors_show_the_token() {
     for text in [format!("{client:?}"), format!("{error:?}"), error.to_string()] {
         assert!(!text.contains("s3cret"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn no_error_quotes_a_secret_that_came_in_an_unknown_form() {
+    let scenario = Scenario::answering("200 OK", "", r#"{"token": "s3cret-new", "secret": ["s3cret-new"]}"#);
+    let client = scenario.client();
+    let errors = [
+        client.oauth2_secret(ID).await.unwrap_err(),
+        client.generate_password(ID).await.unwrap_err(),
+        client.credential_reset(ID, std::time::Duration::from_secs(60)).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, Error::Undecodable { .. }), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_picture_travels_as_a_form_with_name_and_type() {
+    let scenario = Scenario::answering("200 OK", "", "null");
+    let image = Image::new("logo.svg", "image/svg+xml", b"<svg/>".to_vec()).unwrap();
+    scenario.client().set_oauth2_image(ID, image).await.unwrap();
+    let request = scenario.seen().remove(0);
+    assert!(request.starts_with(&format!("POST /v1/oauth2/{ID}/_image HTTP/1.1\r\n")), "{request}");
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let boundary = head.split("content-type: multipart/form-data; boundary=").nth(1).unwrap().lines().next().unwrap();
+    let expected = format!(
+        "--{boundary}\r\nContent-Disposition: form-data; name=\"image\"; filename=\"logo.svg\"\r\n\
+         Content-Type: image/svg+xml\r\n\r\n<svg/>\r\n--{boundary}--\r\n"
+    );
+    assert_eq!(body, expected);
+}
+
+#[tokio::test]
+async fn a_route_that_is_not_there_is_told_from_a_person_who_is_not() {
+    let send = async |scenario: &Scenario| {
+        let ttl = std::time::Duration::from_secs(60);
+        scenario.client().send_credential_reset(ID, ttl, "ada@example.test").await.unwrap_err()
+    };
+    let old = Scenario::answering("404 Not Found", "x-kanidm-version: 1.9.4\r\n", "Route not found");
+    let error = send(&old).await;
+    assert!(matches!(&error, Error::Unsupported { version: Some(version), .. } if version == "1.9.4"), "{error:?}");
+    let new = Scenario::answering("404 Not Found", "x-kanidm-version: 1.10.5\r\n", "\"nomatchingentries\"");
+    assert_eq!(send(&new).await, Error::NotFound);
+    let body = new.seen().remove(0).split_once("\r\n\r\n").unwrap().1.to_owned();
+    assert_eq!(body, r#"{"email":"ada@example.test","ttl":60}"#);
 }

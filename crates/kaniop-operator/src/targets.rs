@@ -221,7 +221,7 @@ impl Target {
     /// Everything: two lists, for no attribute shows whether an account has a credential.
     async fn read_all(&self) -> Result<Snapshot, Error> {
         let entries = self.client.entries(&self.attributes).await?;
-        let with_credentials = self.client.accounts_with_credentials().await?;
+        let with_credentials = self.client.people_with_credentials().await?;
         Ok(Snapshot::new(entries).with_credentials(with_credentials))
     }
 

@@ -84,6 +84,15 @@ impl Bystander {
         self.ask(move |session| session.delete(&path)).await.unwrap();
     }
 
+    /// What an OAuth2 client's name and secret are worth to the server; `None` when it refuses them.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn introspect(&self, client_id: &str, client_secret: &str) -> Option<Value> {
+        let (server, id, secret) = (self.server.clone(), client_id.to_owned(), client_secret.to_owned());
+        tokio::task::spawn_blocking(move || server.introspect(&id, &secret)).await.unwrap().unwrap()
+    }
+
     /// Names of all people or groups.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kaniop_core::entry::{Attr, Collection, Entry, Step, Value};
+use kaniop_core::entry::{Attr, Collection, Entry, Newcomer, Step, Value};
 use kaniop_kanidm::{Client, Endpoint, Error, Operation, Outcome, Requests};
 use uuid::Uuid;
 
@@ -18,6 +18,12 @@ pub fn text(text: &str) -> Value {
 
 pub fn mails<const N: usize>(mails: [&str; N]) -> Value {
     Value::Mails(mails.map(str::to_owned).to_vec())
+}
+
+/// Creates an entry whose UUID the server draws, and answers it.
+pub async fn newcomer(client: &Client, name: &str, newcomer: &Newcomer) -> Result<Uuid, Error> {
+    client.create_newcomer(name, newcomer).await?;
+    Ok(client.entry_named(name, ATTRS).await?.ok_or(Error::NotFound)?.uuid)
 }
 
 pub fn person(name: &str, more: &[(Attr, Value)]) -> Step {

@@ -3,8 +3,11 @@
 
 mod accounts;
 mod certificates;
+mod credentials;
 mod entries;
 mod fields;
 mod node;
+mod oauth2;
+mod raw;
 mod refusals;
 mod server;

@@ -52,6 +52,10 @@ impl Authority {
         self.0.pem()
     }
 
+    pub fn der(&self) -> Vec<u8> {
+        self.0.der().to_vec()
+    }
+
     /// Chain and key of a certificate for a host.
     pub fn issue(&self, host: &str, until: Until) -> Tls {
         let key = KeyPair::generate().unwrap();

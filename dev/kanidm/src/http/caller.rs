@@ -1,4 +1,4 @@
-//! Who asks: the bearer token of a request, not yet verified.
+//! Who asks: the bearer token of a request, or the name and secret of an OAuth2 client, not yet verified.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -43,14 +43,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
             .extensions
             .get::<ConnectInfo<SocketAddr>>()
             .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |info| info.0.ip());
+        let shown = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
+        let of =
+            |wanted: &str| shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(wanted)).map(|(_, rest)| rest.trim());
         // A malformed token is no token: the engine then says that the caller is not authenticated.
-        let token = parts
-            .headers
-            .get(AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .and_then(|(_, token)| JwsCompact::from_str(token.trim()).ok());
-        Ok(Self(ClientAuthInfo::new(Source::Https(address), None, token, None)))
+        let token = of("bearer").and_then(|token| JwsCompact::from_str(token).ok());
+        let basic = of("basic").map(str::to_owned);
+        Ok(Self(ClientAuthInfo::new(Source::Https(address), None, token, basic)))
     }
 }

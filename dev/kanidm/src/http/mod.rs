@@ -9,6 +9,7 @@ mod count;
 mod error;
 mod image;
 mod login_session;
+mod oauth2;
 mod scim;
 mod v1;
 
@@ -48,6 +49,7 @@ pub fn router(running: Arc<Running>) -> Result<Router, ErrorStack> {
         .merge(auth::routes(sessions))
         .merge(v1::routes())
         .merge(scim::routes())
+        .merge(oauth2::routes())
         .merge(image::routes(running.config.role))
         .route_layer(middleware::from_fn_with_state(counts, count::count))
         // Not counted, so that looking changes nothing.

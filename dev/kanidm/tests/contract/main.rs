@@ -10,3 +10,4 @@ mod errors;
 mod oauth2;
 mod scim;
 mod support;
+mod tokens;

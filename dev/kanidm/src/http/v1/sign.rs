@@ -1,4 +1,4 @@
-//! What lets others verify signatures: public keys and OpenID discovery. No authorisation flow is here.
+//! What lets others verify signatures: public keys and OpenID discovery. Tokens are in `http::oauth2`.
 
 use axum::extract::{Path, State};
 use axum::routing::get;
