@@ -93,6 +93,53 @@ impl Bystander {
         tokio::task::spawn_blocking(move || server.introspect(&id, &secret)).await.unwrap().unwrap()
     }
 
+    /// SPN of whoever shows this token; `None` when the server does not take it.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn whoami(&self, token: &str) -> Option<String> {
+        let session = self.server.bearer(token);
+        let me = tokio::task::spawn_blocking(move || session.get("/v1/self")).await.unwrap();
+        match me {
+            Ok(me) => me["youare"]["attrs"]["spn"][0].as_str().map(str::to_owned),
+            Err(Error::Refused { status: 401, .. }) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Logs in as somebody else.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub async fn log_in(&self, name: &str, password: &str) {
+        let (server, name, password) = (self.server.clone(), name.to_owned(), password.to_owned());
+        let session = tokio::task::spawn_blocking(move || server.login(&name, &password).map(drop)).await.unwrap();
+        session.unwrap();
+    }
+
+    /// Labels of a service account's API tokens, sorted.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn tokens(&self, account: &str) -> Vec<String> {
+        let path = format!("/v1/service_account/{account}/_api_token");
+        let listed = self.ask(move |session| session.get(&path)).await.unwrap();
+        let labels = listed.as_array().into_iter().flatten().filter_map(|token| token["label"].as_str());
+        let mut labels: Vec<_> = labels.map(str::to_owned).collect();
+        labels.sort();
+        labels
+    }
+
+    /// Issues an API token behind the operator's back.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub async fn issue_token(&self, account: &str, label: &str) {
+        let path = format!("/v1/service_account/{account}/_api_token");
+        let body = serde_json::json!({"label": label, "expiry": null, "read_write": false, "compact": false});
+        self.ask(move |session| session.post(&path, &body).map(drop)).await.unwrap();
+    }
+
     /// Names of all people or groups.
     ///
     /// # Panics

@@ -190,6 +190,16 @@ impl Session {
         read(&url, request.send_json(json!(values)).map_err(|e| no_answer(&url, e))?).map(drop)
     }
 
+    /// Posts, behind the operator's back.
+    ///
+    /// # Errors
+    /// When the server does not answer or refuses.
+    pub fn post(&self, path: &str, body: &Value) -> Result<Value, Error> {
+        let url = format!("{}{path}", self.server.base);
+        let request = self.server.agent.post(&url).header("authorization", self.authorization());
+        read(&url, request.send_json(body).map_err(|e| no_answer(&url, e))?)
+    }
+
     /// Deletes, behind the operator's back.
     ///
     /// # Errors

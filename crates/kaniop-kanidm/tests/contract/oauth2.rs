@@ -164,7 +164,7 @@ async fn a_map_for_a_group_that_is_not_there_is_refused_and_changes_nothing() {
         let refused = raw.put(id, json!({"displayname": "changed", "oauth2_rs_scope_map": [map]})).await;
         assert!(refused.is_err(), "{map}: {refused:?}");
     }
-    assert_eq!(raw.listed(CLASS, id, "displayname").await["displayname"], json!("client-lonely"));
+    assert_eq!(raw.listed(CLASS, id, "displayname").await["displayname"], json!("Shop"));
 }
 
 #[tokio::test]

@@ -10,8 +10,10 @@ use kaniop_e2e::{example, setting};
 use serde_json::{Value, json};
 
 mod crash;
+mod credentials;
 mod drift;
 mod identities;
+mod ownership;
 mod quickstart;
 mod rest;
 mod rights;
