@@ -8,3 +8,4 @@ mod fields;
 mod node;
 mod refusals;
 mod server;
+mod walk;
