@@ -55,7 +55,7 @@ impl<K: Managed> Engine<K> {
             reset::Next::Issue => {
                 let (expires, refused) = self.issue_link(scene, first.ttl, &name).await?;
                 findings.extend(refused);
-                (_, statement, due) = reset::open(expires, scene.now);
+                (_, statement, due) = reset::open(first.delivery, expires, scene.now);
             }
             reset::Next::Send => match primary_mail(scene.entry) {
                 Some(mail) => {
@@ -63,7 +63,7 @@ impl<K: Managed> Engine<K> {
                     scene.usable.target.client().send_credential_reset(scene.entry.uuid, first.ttl, &mail).await?;
                     self.tell(scene.object, "ResetLinkSent", "a link for setting the first credential was sent").await;
                     let until = scene.now.checked_add(first.ttl).unwrap_or(Timestamp::MAX);
-                    (_, statement, due) = reset::open(until, scene.now);
+                    (_, statement, due) = reset::open(first.delivery, until, scene.now);
                 }
                 None => findings.push(Finding {
                     reason: Reason::InvalidValue,
