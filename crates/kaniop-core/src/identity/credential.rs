@@ -94,7 +94,7 @@ pub struct Known<'a> {
     pub owner: &'a str,
     /// The account's tokens.
     pub live: &'a [LiveToken],
-    /// Credentials that are not younger than this are to be made anew.
+    /// Credentials older than this are to be made anew. One of just this age was made in the pass that noted the time, and is not made again.
     pub forced: Option<Timestamp>,
     /// Now.
     pub now: Timestamp,
@@ -152,7 +152,7 @@ impl Wanted {
         let due = |made| self.due(made, known.now);
         match held {
             Some(held)
-                if known.forced.is_none_or(|forced| held.made > forced) && due(held.made) != Some(Duration::ZERO) =>
+                if known.forced.is_none_or(|forced| held.made >= forced) && due(held.made) != Some(Duration::ZERO) =>
             {
                 let after = due(held.made).into_iter().chain(self.ends_after(known.now)).min();
                 (Next::Keep(held), after)
@@ -169,7 +169,7 @@ impl Wanted {
 
     fn is_forced(&self, known: &Known<'_>) -> bool {
         let made = known.secret.and_then(|secret| annotation(secret, labels::ROTATED_AT)?.parse::<Timestamp>().ok());
-        known.forced.is_some_and(|forced| made.is_none_or(|made| made <= forced))
+        known.forced.is_some_and(|forced| made.is_none_or(|made| made < forced))
     }
 
     /// After how long a credential of this age is made anew; zero when it is time.
@@ -347,3 +347,6 @@ pub fn doubled(wanted: &[Wanted]) -> Option<Finding> {
         ),
     })
 }
+
+#[cfg(test)]
+mod tests;

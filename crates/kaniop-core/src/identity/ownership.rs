@@ -31,14 +31,14 @@ pub(super) struct Own<'s> {
 pub(super) fn own<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<Own<'s>> {
     let made = made(want, seen);
     made.or_else(|| {
-        let entry = by_name::<K>(want, seen).filter(|entry| !is_operators(entry))?;
+        let entry = by_name::<K>(want, seen)?;
         (want.adoption == Adoption::Granted).then_some(Own { entry, adopted: true, needs_pin: true })
     })
 }
 
 /// The same without taking anything over now: what a deletion may touch.
 pub(super) fn made<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<Own<'s>> {
-    let of_kind = |entry: &&Entry| entry.collection == K::COLLECTION;
+    let of_kind = |entry: &&Entry| entry.collection == K::COLLECTION && !is_operators(entry);
     let pinned = want.pinned.and_then(|uuid| seen.get(uuid)).filter(of_kind);
     if let Some(entry) = pinned {
         return Some(Own { entry, adopted: want.adopted, needs_pin: want.adopted || K::COLLECTION.draws_uuids() });
@@ -54,7 +54,7 @@ pub(super) fn made<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapsho
 }
 
 fn by_name<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<&'s Entry> {
-    seen.find(want.owner.entry).filter(|entry| entry.collection == K::COLLECTION)
+    seen.find(want.owner.entry).filter(|entry| entry.collection == K::COLLECTION && !is_operators(entry))
 }
 
 /// The operator's own account is nobody else's: whoever had it would have every identity.

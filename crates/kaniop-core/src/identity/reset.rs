@@ -71,14 +71,15 @@ pub fn next(known: &Known<'_>) -> (Next, Option<Statement>, Option<Duration>) {
         return (next, Some(say(Truth::True, Reason::CredentialExists, "the person has a credential")), None);
     }
     match known.delivery {
-        ResetDelivery::None if known.secret.is_some() => (Next::Remove, None, None),
+        // A link that is not to be stored (any more) goes, and with it what was said of it.
+        ResetDelivery::None | ResetDelivery::Email if known.secret.is_some() => (Next::Remove, None, None),
         ResetDelivery::None => (Next::Keep, None, None),
         ResetDelivery::Email => match known.sent_until {
-            Some(until) => open(until, known.now),
+            Some(until) => open(known.delivery, until, known.now),
             None => (Next::Send, None, None),
         },
         ResetDelivery::Secret => match known.secret.and_then(|secret| expiry(secret, known.owner)) {
-            Some(until) => open(until, known.now),
+            Some(until) => open(known.delivery, until, known.now),
             None => (Next::Issue, None, None),
         },
     }
@@ -86,16 +87,19 @@ pub fn next(known: &Known<'_>) -> (Next, Option<Statement>, Option<Duration>) {
 
 /// What is said of a link that works until then.
 #[must_use]
-pub fn open(until: Timestamp, now: Timestamp) -> (Next, Option<Statement>, Option<Duration>) {
+pub fn open(delivery: ResetDelivery, until: Timestamp, now: Timestamp) -> (Next, Option<Statement>, Option<Duration>) {
     match Duration::try_from(until.duration_since(now)) {
         Ok(left) if !left.is_zero() => {
             let message = format!("a link for setting the first credential works until {until}");
             (Next::Keep, Some(say(Truth::False, Reason::ResetLinkOpen, message)), Some(left))
         }
         _ => {
-            let message = format!(
-                "the link for setting the first credential ended at {until} unused; delete its Secret to get a new one"
-            );
+            let again = match delivery {
+                ResetDelivery::Email => "set credentialReset.delivery to None and back",
+                ResetDelivery::Secret | ResetDelivery::None => "delete its Secret",
+            };
+            let message =
+                format!("the link for setting the first credential ended at {until} unused; {again} to get a new one");
             (Next::Keep, Some(say(Truth::False, Reason::ResetLinkExpired, message)), None)
         }
     }
@@ -129,3 +133,6 @@ impl Link {
         Secret { metadata, data: Some(data), type_: Some("Opaque".to_owned()), ..Secret::default() }
     }
 }
+
+#[cfg(test)]
+mod tests;

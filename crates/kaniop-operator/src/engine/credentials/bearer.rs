@@ -65,6 +65,7 @@ impl<K: Managed> Engine<K> {
         };
         let known = Known { secret: stored.as_ref(), owner: scene.owner.uid, live: tokens, forced, now: scene.now };
         let (next, due) = wanted.next(&known);
+        let is_new = matches!(next, Next::Make { .. });
         let held = match next {
             Next::Refused(finding) => return Ok((Some(finding), None)),
             Next::Keep(held) => {
@@ -84,15 +85,16 @@ impl<K: Managed> Engine<K> {
                     return Ok((Some(refused), None));
                 }
                 self.revoke(scene, &revoke).await?;
-                let held = self.make(scene, wanted).await?;
-                let note = format!("a new credential is in Secret '{}'", wanted.name);
-                self.tell(scene.object, "CredentialIssued", &note).await;
-                held
+                self.make(scene, wanted).await?
             }
         };
         // A Secret that is written brings the object here again, and its dates with it.
-        let applied = apply::object(&self.ctx, &scene.owner, &wanted.secret(&scene.holder, &held)).await?;
-        Ok((refusal(applied), due))
+        let refused = refusal(apply::object(&self.ctx, &scene.owner, &wanted.secret(&scene.holder, &held)).await?);
+        if is_new && refused.is_none() {
+            let note = format!("a new credential is in Secret '{}'", wanted.name);
+            self.tell(scene.object, "CredentialIssued", &note).await;
+        }
+        Ok((refused, due))
     }
 
     async fn client_secret(&self, scene: &Scene<'_, K>, made: Timestamp) -> Result<Held, Stop> {

@@ -28,8 +28,10 @@ impl<K: Managed> Engine<K> {
         let status = scene.object.identity_status();
         let before = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let said = before.iter().find(|condition| condition.type_ == reset::CONDITION);
-        // Where no link was ever stored, there is nothing to look for.
-        let may_be_stored = status.is_some_and(|status| status.secret_name.is_some());
+        // Where no link was ever stored, there is nothing to look for. While the status is behind the spec, one may have been stored by a life
+        // that ended before it could say so.
+        let behind = status.and_then(|status| status.observed_generation) != scene.object.meta().generation;
+        let may_be_stored = behind || status.is_some_and(|status| status.secret_name.is_some());
         let quiet = has_credential || first.delivery != ResetDelivery::Secret;
         let stored = if quiet && !may_be_stored { Ok(None) } else { self.stored(scene, &name).await? };
         let stored = match stored {
@@ -52,18 +54,20 @@ impl<K: Managed> Engine<K> {
         match next {
             reset::Next::Keep => {}
             reset::Next::Remove => self.remove_link(scene, stored.as_ref()).await?,
-            reset::Next::Issue => {
-                let (expires, refused) = self.issue_link(scene, first.ttl, &name).await?;
-                findings.extend(refused);
-                (_, statement, due) = reset::open(expires, scene.now);
-            }
+            reset::Next::Issue => match self.issue_link(scene, first.ttl, &name).await? {
+                Ok(expires) => (_, statement, due) = reset::open(first.delivery, expires, scene.now),
+                Err(refused) => {
+                    statement = Some(super::statement(std::slice::from_ref(&refused)));
+                    findings.push(refused);
+                }
+            },
             reset::Next::Send => match primary_mail(scene.entry) {
                 Some(mail) => {
                     self.ctx.guard.check()?;
                     scene.usable.target.client().send_credential_reset(scene.entry.uuid, first.ttl, &mail).await?;
                     self.tell(scene.object, "ResetLinkSent", "a link for setting the first credential was sent").await;
                     let until = scene.now.checked_add(first.ttl).unwrap_or(Timestamp::MAX);
-                    (_, statement, due) = reset::open(until, scene.now);
+                    (_, statement, due) = reset::open(first.delivery, until, scene.now);
                 }
                 None => findings.push(Finding {
                     reason: Reason::InvalidValue,
@@ -72,25 +76,36 @@ impl<K: Managed> Engine<K> {
                 }),
             },
         }
-        let holds_link = matches!(next, reset::Next::Issue) || stored.is_some() && next != reset::Next::Remove;
+        let is_new = next == reset::Next::Issue && findings.is_empty();
+        let holds_link = is_new || stored.is_some() && next != reset::Next::Remove;
         Ok(Credentials { statement, findings, due, secret_name: holds_link.then_some(name), labels: None })
     }
 
+    /// Makes a link and stores it. Returns until when it works, or why it could not be stored.
     async fn issue_link(
         &self,
         scene: &Scene<'_, K>,
         ttl: Duration,
         name: &str,
-    ) -> Result<(Timestamp, Option<Finding>), Stop> {
+    ) -> Result<Result<Timestamp, Finding>, Stop> {
         let client = scene.usable.target.client();
+        let origin = client.origin().to_string();
+        // Nothing is made that could not be stored: no link can be taken back.
+        let trial = reset::Link { origin: origin.clone(), token: "to-be-made".to_owned(), expires: scene.now };
+        let trial = apply::rehearse(&self.ctx, &scene.owner, &trial.secret(&scene.holder, name)).await?;
+        if let Some(refused) = refusal(trial) {
+            return Ok(Err(refused));
+        }
         self.ctx.guard.check()?;
         let made = client.credential_reset(scene.entry.uuid, ttl).await?;
-        let (origin, token) = (client.origin().to_string(), made.token.expose_secret().to_owned());
-        let link = reset::Link { origin, token, expires: made.expires };
+        let link = reset::Link { origin, token: made.token.expose_secret().to_owned(), expires: made.expires };
         let applied = apply::object(&self.ctx, &scene.owner, &link.secret(&scene.holder, name)).await?;
+        if let Some(refused) = refusal(applied) {
+            return Ok(Err(refused));
+        }
         let note = format!("a link for setting the first credential is in Secret '{name}'");
         self.tell(scene.object, "ResetLinkIssued", &note).await;
-        Ok((made.expires, refusal(applied)))
+        Ok(Ok(made.expires))
     }
 
     async fn remove_link(&self, scene: &Scene<'_, K>, stored: Option<&Secret>) -> Result<(), Stop> {
