@@ -35,8 +35,6 @@ pub enum TlsSeen {
 pub enum Access {
     /// Something before it is missing, so nothing was tried.
     NotTried,
-    /// The first look of this operator is under way.
-    Looking,
     /// On the way; for people: to what.
     Pending(String),
     /// It cannot go on.

@@ -117,7 +117,10 @@ impl Clusters {
         match self.health(&key) {
             Health::Answers => Ok(()),
             // The first look wakes the loop when it ends, either way.
-            Health::Unknown => Err(Refused::Stop(Stop::Here(Access::Looking, None))),
+            Health::Unknown => Err(Refused::Stop(Stop::Here(
+                Access::Pending("Waiting for the server's first answer.".to_owned()),
+                None,
+            ))),
             Health::Fails(KanidmError::Unauthenticated) => Err(Refused::Token),
             Health::Fails(error) => Err(Refused::Stop(Stop::Here(Access::Failed(obstacle(&error)), None))),
         }

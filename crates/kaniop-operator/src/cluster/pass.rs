@@ -74,10 +74,6 @@ impl Clusters {
             }
             Box::pin(self.progress(&Scene { kanidm, owner, cluster, servers: &servers, tls: &tls })).await?
         };
-        if matches!(progress.access, Access::Looking) && was_ready(kanidm) {
-            // A new operator knows nothing yet, which is no news: the answer wakes this loop.
-            return Ok(Action::requeue(self.ctx.options.interval));
-        }
         let world = World {
             refused,
             blocked: children.blocked,
@@ -206,16 +202,6 @@ fn world<'a>(
         domain: progress.domain,
         access: Access::clone(&progress.access),
     }
-}
-
-/// Whether this very spec was Ready when somebody last looked.
-fn was_ready(kanidm: &Kanidm) -> bool {
-    let conditions = kanidm.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|condition| {
-        condition.type_ == "Ready"
-            && condition.status == "True"
-            && condition.observed_generation == kanidm.metadata.generation
-    })
 }
 
 /// Whether the StatefulSet's controller has seen the newest template: a pod that is deleted before comes back from the old one.

@@ -24,8 +24,6 @@ use crate::events::Notice;
 use crate::retry::LONGEST;
 use crate::status;
 
-/// How long a new operator may take until it has looked at every server.
-const START: Duration = Duration::from_secs(30);
 /// Timers reach no further: dates may be centuries away.
 const FURTHEST: Duration = Duration::from_secs(24 * 3600);
 
@@ -74,9 +72,6 @@ impl<K: Managed> Engine<K> {
             }
             (Assessment::Unknown(finding), _) => {
                 self.settle(&object, Assessment::Unknown(finding.clone()));
-                if let Some(left) = self.early(&object, &finding) {
-                    return Ok(Action::requeue(left));
-                }
                 self.report(&object, &Outcome::Unknown(&finding), &Extras::default()).await?;
                 Ok(Action::await_change())
             }
@@ -140,15 +135,6 @@ impl<K: Managed> Engine<K> {
         plan.findings.insert(0, refused(&finding, &plan));
         self.report(&object, &Outcome::Answered { entry, plan: &plan }, &extras).await?;
         Ok(Action::requeue(LONGEST))
-    }
-
-    /// How long a new operator waits before it says that it cannot see the server, of an object that was Ready when somebody last looked: it has
-    /// only just begun to look.
-    fn early(&self, object: &K, finding: &Finding) -> Option<Duration> {
-        let left = START.checked_sub(self.ctx.clock.elapsed())?;
-        let status = object.identity_status()?;
-        let was_ready = status.ready == Some(true) && status.observed_generation == object.meta().generation;
-        (was_ready && finding.reason == Reason::KanidmNotReady).then_some(left)
     }
 
     /// Makes the status name the entry, before anything is done to it that would hide whose it is.

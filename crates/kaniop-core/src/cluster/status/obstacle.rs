@@ -45,9 +45,6 @@ pub(super) fn obstacle(world: &World<'_>) -> Option<Obstacle> {
     match &world.access {
         Access::Failed(obstacle) => return Some(obstacle.clone()),
         Access::Pending(what) => return Some(Obstacle::known(Reason::Bootstrapping, what.clone())),
-        Access::Looking => {
-            return Some(Obstacle::known(Reason::Bootstrapping, "Waiting for the server's first answer."));
-        }
         Access::NotTried => return Some(Obstacle::unknown(Reason::Unknown, "The server was not asked in this pass.")),
         Access::Answered => {}
     }
