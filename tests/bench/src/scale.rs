@@ -13,12 +13,10 @@ pub(crate) struct Scale {
     pub(crate) interval: u32,
     /// Looks of the operator at the server that a rest is measured over.
     pub(crate) looks: u64,
-    /// Changes of one object, one after the other, that a latency is taken from.
+    /// Changes that a latency is taken from, five a second.
     pub(crate) changes: usize,
     /// Objects of the server that does not answer.
     pub(crate) dead: usize,
-    /// How long changes are made beside it, at least: several deadlines of a request to it.
-    pub(crate) dead_for: Duration,
     /// Restarts, each with a change made meanwhile.
     pub(crate) restarts: usize,
     /// How long anything may take before it counts as not measurable.
@@ -34,7 +32,6 @@ impl Scale {
         looks: 3,
         changes: 400,
         dead: 100,
-        dead_for: Duration::from_secs(90),
         restarts: 3,
         patience: Duration::from_secs(900),
     };
@@ -46,7 +43,6 @@ impl Scale {
         looks: 2,
         changes: 10,
         dead: 11,
-        dead_for: Duration::from_secs(3),
         restarts: 1,
         patience: Duration::from_secs(240),
     };

@@ -1,9 +1,10 @@
 //! (g) Changes on a healthy server while another one, with objects of its own, answers nothing: its process is stopped, so that connections
 //! are taken and no byte comes back. Its objects are changed all the time, so that the operator always has something to do there.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use kaniop_e2e::is_current;
 
 use super::{Run, change};
 use crate::kubelet;
@@ -33,15 +34,13 @@ pub(super) async fn measure(run: &mut Run<'_>, stage: &Stage, operator: &mut Ope
     population::all_ready(cluster, (namespace, DEAD), &server, population, stage.patience).await?;
     server.freeze()?;
     let churn = tokio::spawn(churn(stage.cluster.clone(), namespace.clone(), population.people));
-    let session = stage.server.as_bystander().await?;
-    let (began, mut taken) = (Instant::now(), Vec::new());
-    while taken.len() < run.scale.changes || began.elapsed() < run.scale.dead_for {
-        taken.push(change::one(stage, &session, taken.len() + run.scale.changes).await?);
-        operator.must_run(&stage.start.log)?;
-    }
+    let taken = change::many(stage, run.scale.changes, run.scale.changes).await?;
     churn.abort();
+    operator.must_run(&stage.start.log)?;
     // Or it was not dead, and nothing was measured.
-    cluster.says(PERSON, namespace, &person_name(DEAD, 0), "Unknown").await;
+    let person = cluster.api(PERSON, namespace).get(&person_name(DEAD, 0)).await?;
+    let says_so = person.data["status"]["ready"] == true && is_current(&person);
+    ensure!(!says_so, "{} is Ready, but its server is dead", person_name(DEAD, 0));
 
     let most = millis(percentile(&taken, 0.99));
     let bar = (millis(alone) * SHARE).max(millis(alone) + ABOVE);
