@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use kaniop_core::cluster::names::HTTPS_PORT;
+use kaniop_core::name::OPERATOR_GROUPS;
 use kaniop_e2e::certificate::Authority;
 use kaniop_kanidm::node::Socket;
-use kaniop_kanidm::{Client, Endpoint, OPERATOR_GROUPS, Purpose, Requests, Trust};
+use kaniop_kanidm::{Client, Endpoint, Purpose, Requests, Trust};
 use kaniop_outside::{Server as Outside, Session};
 use rustix::process::{Pid, Signal, kill_process};
 use secrecy::{ExposeSecret, SecretString};
