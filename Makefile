@@ -1,5 +1,5 @@
 # Everything that is done here is done by cargo; this file only gives it short names.
-.PHONY: help tasks demo demo-down test check e2e gen cluster-up cluster-down
+.PHONY: help tasks demo demo-down test check e2e bench gen cluster-up cluster-down
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -22,6 +22,9 @@ check: tasks ## the quick gates for daily work: no root, no cluster
 
 e2e: tasks ## only the end-to-end tests
 	cargo xtask e2e
+
+bench: tasks ## how fast, how big, how quiet: half an hour on release builds; a short run is a gate of `make test`
+	cargo xtask bench
 
 gen: tasks ## write what is generated
 	cargo xtask gen

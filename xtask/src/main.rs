@@ -1,6 +1,7 @@
 //! The project's own tasks, run as `cargo xtask TASK`. This file only says which there are.
 
 mod apiserver;
+mod bench;
 mod chart;
 mod cluster;
 mod command;
@@ -78,6 +79,8 @@ enum Task {
     Check,
     /// Run the end-to-end tests
     E2e(e2e::Options),
+    /// Measure the operator: speed, size, rest
+    Bench(bench::Options),
 }
 
 #[derive(Subcommand)]
@@ -133,6 +136,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Test => test::all()?,
         Task::Check => test::quick()?,
         Task::E2e(options) => e2e::with(&options)?,
+        Task::Bench(options) => bench::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::command::{interactive, output};
 use crate::report::duration;
 use crate::workspace::{cargo_target, output_folder, root};
-use crate::{apiserver, chart, e2e, generate, images, interrupt, licences, setup};
+use crate::{apiserver, bench, chart, e2e, generate, images, interrupt, licences, setup};
 
 /// A gate and what it is called.
 struct Gate {
@@ -43,6 +43,7 @@ const REST: &[Gate] = &[
     gate("development server: tests", dev_tests),
     gate("contract of the Kanidm client", contract),
     gate("tier 2: a real API server", tier2),
+    gate("benchmark: everything can be measured", bench::short),
     gate("end to end on a cluster", e2e::run),
 ];
 
@@ -129,7 +130,7 @@ fn dev_tests() -> Result<()> {
 fn contract() -> Result<()> {
     let server = match std::env::var_os("KANIDMD") {
         Some(path) => PathBuf::from(path),
-        None => images::development_binary()?,
+        None => images::development_binary(images::Profile::Debug)?,
     };
     let mut suite = cargo_in(".");
     suite

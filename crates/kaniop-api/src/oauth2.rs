@@ -138,7 +138,7 @@ pub struct KanidmOAuth2ClientSpec {
 #[serde(rename_all = "camelCase")]
 pub struct ScopeMap {
     /// The group, by name or SPN.
-    #[schemars(length(min = 1, max = 510))]
+    #[schemars(length(min = 1, max = 320))]
     #[x_kube(validation = (
         "!self.matches('^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$')",
         "name the group by its name or SPN, not by its UUID"
@@ -156,12 +156,8 @@ pub struct ClaimMap {
     /// Its name.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
-    /// Its values, by group.
+    /// Its values, by group. A group that is named twice, by name and by SPN or in another case, gets the values of both.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group"]))]
-    #[x_kube(validation = (
-        "self.all(a, self.exists_one(b, a.group.lowerAscii() == b.group.lowerAscii()))",
-        "groups must be unique, whatever their case"
-    ))]
     pub values_map: Vec<ClaimValues>,
     /// How several values become one claim.
     #[serde(default)]
@@ -173,7 +169,7 @@ pub struct ClaimMap {
 #[serde(rename_all = "camelCase")]
 pub struct ClaimValues {
     /// The group, by name or SPN.
-    #[schemars(length(min = 1, max = 510))]
+    #[schemars(length(min = 1, max = 320))]
     #[x_kube(validation = (
         "!self.matches('^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$')",
         "name the group by its name or SPN, not by its UUID"

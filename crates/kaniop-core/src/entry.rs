@@ -172,6 +172,22 @@ pub fn normal_url(text: &str) -> Option<String> {
     url::Url::parse(text).ok().map(String::from)
 }
 
+/// The normal form of an SSH public key, in which the server keeps it: type, key and comment with one space between. `None` when it has more
+/// than one line, of which the server would keep the first.
+#[must_use]
+pub fn normal_ssh_key(text: &str) -> Option<String> {
+    let line = text.trim();
+    let (mut normal, mut rest) = (String::with_capacity(line.len()), line);
+    for _ in 0..2 {
+        let Some((word, more)) = rest.split_once(char::is_whitespace) else { break };
+        normal.push_str(word);
+        normal.push(' ');
+        rest = more.trim_start();
+    }
+    normal.push_str(rest);
+    (!line.contains(['\n', '\r'])).then_some(normal)
+}
+
 impl Value {
     /// Whether the server would treat both alike.
     #[must_use]

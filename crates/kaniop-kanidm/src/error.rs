@@ -235,8 +235,10 @@ impl Error {
             (404, Json::String(text)) if text == "nomatchingentries" => Self::NotFound,
             (409, json) => Self::Conflict { attributes: strings(&json["conflicting_attributes"]) },
             (413, _) => Self::TooLarge,
-            // The family of codes by which the server says that a value in a SCIM body has the wrong form.
-            (_, Json::String(code)) if code.starts_with("sc00") => Self::InvalidValue { attribute: None, why },
+            // The families of codes by which the server says that a value in a SCIM body has the wrong form, and that one of its plug-ins refuses it.
+            (_, Json::String(code)) if code.starts_with("sc00") || code.starts_with("pl00") => {
+                Self::InvalidValue { attribute: None, why }
+            }
             (408 | 429 | 500..=599, _) => Self::Busy { status, why, opid },
             (400, json) => Self::InvalidValue { attribute: named(json), why },
             _ => Self::Unexpected { status, why, opid },
@@ -327,6 +329,7 @@ mod tests {
             (400, syntax, invalid(Some("mail"), syntax), Class::Blocked, Reason::InvalidValue),
             (400, named, invalid(Some("nonsense"), named), Class::Blocked, Reason::InvalidValue),
             (400, value, invalid(None, value), Class::Blocked, Reason::InvalidValue),
+            (500, r#""pl0001gidoverlapssystemrange""#, invalid(None, r#""pl0001gidoverlapssystemrange""#), Class::Blocked, Reason::InvalidValue),
             (400, r#""emptyrequest""#, invalid(None, r#""emptyrequest""#), Class::Blocked, Reason::InvalidValue),
             (413, "length limit exceeded", Error::TooLarge, Class::Blocked, Reason::InvalidValue),
             (422, "unknown field", unexpected(422, "unknown field"), Class::Bug, Reason::InternalError),

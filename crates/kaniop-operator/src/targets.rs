@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -17,18 +16,12 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
-use crate::retry::Retry;
+mod looks;
 
 /// Passes that work on one server at a time. It has one writer, so more would only queue there; and a slow one holds up nobody but its own objects.
 const PASSES_AT_ONCE: usize = 8;
 /// Failed looks in a row after which a server counts as not answering: one lost request is no outage.
 const FAILURES: u32 = 2;
-/// Shortest time between two looks, however many ask for one.
-const GAP: Duration = Duration::from_secs(2);
-/// How long creations are collected before those are woken that may have waited for them.
-const COLLECT: Duration = Duration::from_millis(200);
-/// Longest wait between two looks at a server that does not answer.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -330,7 +323,7 @@ impl Targets {
             return Ok(());
         }
         let target = Arc::new(Target::new(connection)?);
-        let task = tokio::spawn(looks(self.clone(), key.clone(), target.clone())).abort_handle();
+        let task = tokio::spawn(looks::looks(self.clone(), key.clone(), target.clone())).abort_handle();
         if let Some(old) = held.insert(key.clone(), Held { target, fingerprint, task }) {
             old.task.abort();
         }
@@ -359,40 +352,4 @@ fn fingerprint(connection: &Connection) -> String {
         endpoint.trust.fingerprint().as_bytes(),
         token.expose_secret().as_bytes(),
     ])
-}
-
-/// Looks at one server for as long as it is held.
-async fn looks(targets: Arc<Targets>, key: ObjectKey, target: Arc<Target>) {
-    let retry = Retry::default();
-    loop {
-        let (answered, news) = target.refresh().await;
-        if news {
-            if let Health::Fails(error) = target.health() {
-                tracing::warn!(kanidm = %key, %error, "the server does not answer as it should");
-            }
-            targets.wake(Wake::Refreshed(key.clone()));
-        }
-        let wait = if answered {
-            retry.reset(&());
-            targets.interval.mul_f64(0.9 + 0.2 * fastrand::f64())
-        } else {
-            retry.next(()).min(LONGEST_WAIT).min(targets.interval)
-        };
-        let mut rest = pin!(tokio::time::sleep(wait));
-        let mut gap = pin!(tokio::time::sleep(GAP.min(wait)));
-        loop {
-            tokio::select! {
-                () = &mut rest => break,
-                // Not while the server does not answer: then its own wait counts.
-                () = target.look.notified(), if answered => {
-                    gap.as_mut().await;
-                    break;
-                }
-                () = target.created.notified() => {
-                    tokio::time::sleep(COLLECT).await;
-                    targets.wake(Wake::Refreshed(key.clone()));
-                }
-            }
-        }
-    }
 }

@@ -89,41 +89,67 @@ fn given_server() -> Option<String> {
     std::env::var(KANIDM_IMAGE).ok().map(|image| image.trim().to_owned()).filter(|image| !image.is_empty())
 }
 
-fn operator_binary() -> Result<PathBuf> {
+/// Builds the operator as it is shipped.
+///
+/// # Errors
+/// When it does not compile.
+pub(crate) fn operator_binary() -> Result<PathBuf> {
+    release_binary("kaniop-operator", "kaniop")
+}
+
+/// Builds a program of a package as it is shipped, static and optimised.
+///
+/// # Errors
+/// When it does not compile.
+pub(crate) fn release_binary(package: &str, program: &str) -> Result<PathBuf> {
     let target = host_target()?;
     let mut cargo = cargo();
-    cargo
-        .args(["build", "--release", "--locked", "--package", "kaniop-operator", "--target", &target])
-        .current_dir(root());
+    cargo.args(["build", "--release", "--locked", "--package", package, "--target", &target]).current_dir(root());
     // Static, so that it runs FROM scratch. With --target the flags do not reach build scripts and
     // macros, which cannot be linked so.
     cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
-    interactive(&mut cargo).context("build the operator")?;
-    Ok(cargo_target().join(target).join("release/kaniop"))
+    interactive(&mut cargo).with_context(|| format!("build {program}"))?;
+    Ok(cargo_target().join(target).join("release").join(program))
 }
 
 fn development_server(cluster: &Cluster) -> Result<String> {
     let source = root().join(DEVELOPMENT_SERVER);
-    let binary = phase("development server", development_binary)?;
+    let binary = phase("development server", || development_binary(Profile::Debug))?;
     let name = format!("localhost/kanidm-dev:{}", series(&source)?);
     let recipe = Recipe { name: &name, containerfile: source.join("Containerfile"), files: vec![(binary, "kanidmd")] };
     load(cluster, phase("development server image", || build(&recipe))?)?;
     Ok(name)
 }
 
-/// Builds the development server's binary, static and stripped: the one that its own tests run too.
+/// How the development server is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// As its own tests run it.
+    Debug,
+    /// Optimised: for measurements only, for it takes minutes to build.
+    Release,
+}
+
+/// Builds the development server's binary, static and stripped.
 ///
 /// # Errors
 /// When it does not compile.
-pub(crate) fn development_binary() -> Result<PathBuf> {
+pub(crate) fn development_binary(profile: Profile) -> Result<PathBuf> {
     let source = root().join(DEVELOPMENT_SERVER);
     let mut cargo = cargo();
     // Its own .cargo/config.toml says how it is linked; flags from outside would replace that.
     cargo.args(["build", "--locked", "--bin", "kanidmd"]).current_dir(&source).env_remove("RUSTFLAGS");
+    let built = match profile {
+        Profile::Debug => "debug/kanidmd",
+        Profile::Release => {
+            cargo.arg("--release");
+            "release/kanidmd"
+        }
+    };
     interactive(&mut cargo).with_context(|| format!("build the development server in {DEVELOPMENT_SERVER}"))?;
     let folder =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source.join("target"), |folder| source.join(folder));
-    Ok(folder.join(host_target()?).join("debug/kanidmd"))
+    Ok(folder.join(host_target()?).join(built))
 }
 
 /// The series (major and minor number) of the development server: it is what an operator reads a

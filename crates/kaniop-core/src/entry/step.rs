@@ -81,3 +81,25 @@ pub enum Step {
         uuid: Uuid,
     },
 }
+
+impl Step {
+    /// The same creation with nothing but what an entry cannot be without; `None` where there is nothing to leave out.
+    #[must_use]
+    pub fn bare(&self) -> Option<Self> {
+        let Self::Create { collection, uuid, attrs } = self else { return None };
+        let kept: Vec<_> =
+            attrs.iter().filter(|(attr, _)| matches!(attr.name, "name" | "displayname")).cloned().collect();
+        (kept.len() < attrs.len()).then_some(Self::Create { collection: *collection, uuid: *uuid, attrs: kept })
+    }
+
+    /// The same in requests that change one attribute each; none where that cannot be.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Self> {
+        match self {
+            Self::Put { uuid, attrs } => {
+                attrs.iter().map(|attr| Self::Put { uuid: *uuid, attrs: vec![attr.clone()] }).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}

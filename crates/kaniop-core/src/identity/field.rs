@@ -1,10 +1,10 @@
 //! One row of a kind's table, and what it may want of its attribute.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::entry::{Attr, Join, Value, normal_url};
+use crate::entry::{Attr, Join, Value, normal_ssh_key, normal_url};
 
 /// Texts for each of some groups, which are named by name or SPN.
 pub type ByGroup = Vec<(String, BTreeSet<String>)>;
@@ -66,6 +66,15 @@ impl Wanted {
     pub fn urls(texts: &[String]) -> Self {
         let urls = texts.iter().map(|text| normal_url(text).ok_or(text)).collect::<Result<_, _>>();
         urls.map_or_else(|text| not_a_url(text), |urls| Self::Value(Value::Urls(urls)))
+    }
+
+    /// Exactly these SSH public keys, by label.
+    pub fn ssh_keys<'k>(keys: impl Iterator<Item = (&'k String, &'k str)>) -> Self {
+        let keys = keys.map(|(label, key)| Ok((label.clone(), normal_ssh_key(key).ok_or(label)?)));
+        keys.collect::<Result<BTreeMap<_, _>, &String>>().map_or_else(
+            |label| Self::Invalid(format!("{label:?} has more than one line: give each key a label of its own")),
+            |keys| Self::Value(Value::SshKeys(keys)),
+        )
     }
 
     /// Purged when absent, instead of unmanaged.

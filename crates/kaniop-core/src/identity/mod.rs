@@ -235,6 +235,7 @@ fn update<K: IdentityKind>(plan: &mut Plan, entry: &Entry, want: &Desired<'_, K>
     for row in wanted {
         if let Some(step) = row.adjustment(entry, want.managed) {
             plan.changes.push(row.field.name);
+            resolve::forget(&mut plan.managed, row.field.name, &step);
             plan.step = Some(step);
             return;
         }

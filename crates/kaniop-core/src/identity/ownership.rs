@@ -68,13 +68,15 @@ pub(super) fn holder_of_the_name<'s>(owner: &Owner<'_>, ours: Option<&Entry>, se
 
 pub(super) fn taken<K: IdentityKind>(want: &Desired<'_, K>, other: &Entry) -> Finding {
     let way_out = match want.adoption {
-        _ if is_operators(other) => "It is the operator's own. Rename this object or set kanidmName",
-        _ if other.collection != K::COLLECTION => "Rename this object, set kanidmName, or delete that entry",
+        _ if is_operators(other) => "It is the operator's own. Delete this object and make it anew under another name",
+        _ if other.collection != K::COLLECTION => {
+            "Delete this object and make it anew under another name or kanidmName"
+        }
         Adoption::NotGranted => {
             "adoptionPolicy: Adopt does not count in this namespace: the Kanidm's adoptionNamespaceSelector does not select it"
         }
         Adoption::NotAsked | Adoption::Granted => {
-            "Set adoptionPolicy: Adopt to take it over, rename this object, set kanidmName, or delete that entry"
+            "Set adoptionPolicy: Adopt to take it over, or delete this object and make it anew under another name or kanidmName"
         }
     };
     Finding {

@@ -6,7 +6,7 @@ use kaniop_api::{KanidmPersonAccount, KanidmPersonAccountSpec};
 
 use super::validity::{EXPIRE, VALID_FROM};
 use super::{Field, FirstCredential, IdentityKind, Wanted, posix};
-use crate::entry::{Attr, Collection, Shape, Value};
+use crate::entry::{Attr, Collection, Shape};
 
 impl IdentityKind for KanidmPersonAccount {
     type Spec = KanidmPersonAccountSpec;
@@ -29,9 +29,9 @@ impl IdentityKind for KanidmPersonAccount {
             Wanted::time(s.person_attributes.account_expire.as_ref())
         }),
         Field::later("sshPublicKeys", Attr::new("ssh_publickey", Shape::SshKeys), |s| {
-            s.ssh_public_keys.as_ref().map_or(Wanted::Unmanaged, |keys| {
-                let keys = keys.iter().map(|(label, key)| (label.clone(), key.0.trim().to_owned()));
-                Wanted::Value(Value::SshKeys(keys.collect()))
+            let keys = s.ssh_public_keys.as_ref();
+            keys.map_or(Wanted::Unmanaged, |keys| {
+                Wanted::ssh_keys(keys.iter().map(|(label, key)| (label, key.0.as_str())))
             })
         }),
         Field::of_class(posix::ACCOUNT, "posixAttributes.gidnumber", posix::GID, |s| {

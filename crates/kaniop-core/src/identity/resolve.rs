@@ -69,7 +69,7 @@ fn references(entry: &Entry, attr: &str) -> BTreeSet<Uuid> {
     }
 }
 
-/// What will be ours in shared sets: what was ours and is still wanted, and what is added now.
+/// What is ours in shared sets: what was ours and is still wanted, what is to be added, and what is still to be removed, which nothing else remembers.
 pub(super) fn managed<S>(rows: &[Row<S>], entry: Option<&Entry>, before: &Managed) -> Managed {
     let shared = rows.iter().filter_map(|row| match &row.goal {
         Goal::AtLeast(wanted) => Some((row.field, wanted)),
@@ -78,10 +78,19 @@ pub(super) fn managed<S>(rows: &[Row<S>], entry: Option<&Entry>, before: &Manage
     let ours = shared.map(|(field, wanted)| {
         let seen = entry.map(|entry| references(entry, field.attr.name)).unwrap_or_default();
         let was = before.get(field.name).cloned().unwrap_or_default();
-        let is = wanted.iter().filter(|uuid| was.contains(uuid) || !seen.contains(uuid)).copied().collect();
-        (field.name.to_owned(), is)
+        let left = was.intersection(&seen).filter(|uuid| !wanted.contains(uuid));
+        let is = wanted.iter().filter(|uuid| was.contains(uuid) || !seen.contains(uuid)).chain(left);
+        (field.name.to_owned(), is.copied().collect())
     });
     ours.filter(|(_, ours): &(_, BTreeSet<_>)| !ours.is_empty()).collect()
+}
+
+/// What a step removes from a shared set is not ours any more.
+pub(super) fn forget(managed: &mut Managed, field: &str, step: &Step) {
+    if let (Some(ours), Step::Adjust { remove, .. }) = (managed.get_mut(field), step) {
+        ours.retain(|uuid| !remove.contains(uuid));
+        managed.retain(|_, ours| !ours.is_empty());
+    }
 }
 
 /// The managed fields with references resolved. A reference that nobody answers to is a finding; the others count.

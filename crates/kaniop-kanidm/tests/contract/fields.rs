@@ -21,7 +21,7 @@ async fn settle<K: IdentityKind<Spec: DeserializeOwned>>(
 }
 
 /// The same for an object whose status names its entry.
-async fn settle_pinned<K: IdentityKind<Spec: DeserializeOwned>>(
+pub async fn settle_pinned<K: IdentityKind<Spec: DeserializeOwned>>(
     name: &str,
     spec: &Json,
     managed: Managed,

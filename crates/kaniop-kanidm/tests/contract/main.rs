@@ -11,3 +11,4 @@ mod oauth2;
 mod raw;
 mod refusals;
 mod server;
+mod walk;

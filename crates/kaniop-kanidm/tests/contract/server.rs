@@ -195,13 +195,18 @@ impl Shared {
 }
 
 pub async fn start_with_operator() -> Shared {
+    start_with("operator").await
+}
+
+/// A server with an operator's account of this name.
+pub async fn start_with(operator: &str) -> Shared {
     let authority = Authority::new();
     let server = Server::start(authority.issue(HOST, Until::Ages)).await;
     let trust = Trust::from_secret(Some(authority.pem().as_bytes()), server.tls.chain.as_bytes()).unwrap();
     let mut socket = Socket::connect(&server.socket()).await.unwrap();
     let idm_admin = socket.recover_account("idm_admin").await.unwrap();
     let admin = Client::login(&server.endpoint(trust.clone()), "idm_admin", &idm_admin).await.unwrap();
-    let token = operator_token(&admin, "operator").await;
+    let token = operator_token(&admin, operator).await;
     Shared { server, trust, authority, idm_admin, token }
 }
 

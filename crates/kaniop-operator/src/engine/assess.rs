@@ -110,7 +110,14 @@ impl<K: super::Managed> Engine<K> {
                 Reason::KanidmNotReady,
                 format!("the entries of the Kanidm {key} have not been read yet"),
             )),
-            Err(Unusable::Fails(error)) => Err(unreachable(error.reason(), format!("Kanidm {key}: {error}"))),
+            Err(Unusable::Fails(error)) => Err(match not_ready(&kanidm) {
+                // It knows better why.
+                Some(why) => unreachable(
+                    Reason::KanidmNotReady,
+                    format!("the Kanidm {key} is not Ready ({why}): see its conditions"),
+                ),
+                None => unreachable(error.reason(), format!("Kanidm {key}: {error}")),
+            }),
         }
     }
 
@@ -149,6 +156,13 @@ impl<K: super::Managed> Engine<K> {
         };
         Policies { adoption, deletion: deletion.or(defaults.deletion_policy) }
     }
+}
+
+/// Why a Kanidm says itself that it is not Ready.
+fn not_ready(kanidm: &Kanidm) -> Option<&str> {
+    let mut conditions = kanidm.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.find(|condition| condition.type_ == "Ready")?;
+    (ready.status == "False").then_some(ready.reason.as_str())
 }
 
 fn barred(reason: Reason, message: String, obstacle: Obstacle) -> Barred {

@@ -122,6 +122,10 @@ impl<K: Managed> Engine<K> {
             return Ok(next.map_or_else(Action::await_change, |after| Action::requeue(after.min(FURTHEST))));
         };
         let finding = Finding { reason: error.reason(), message: error.to_string() };
+        if error.class() == Class::Bug && said_before(object.as_ref(), "False", finding.reason) {
+            // The text has an id of the operation, which is another one each time.
+            return Ok(Action::requeue(LONGEST));
+        }
         if error.class() == Class::Retry {
             // So that the next look at the server wakes it, however long its own wait has become.
             self.settle(&object, Assessment::Unknown(finding.clone()));
@@ -152,7 +156,7 @@ impl<K: Managed> Engine<K> {
     async fn act(&self, object: &K, mut plan: Plan, usable: &Usable) -> Result<Acted, Error> {
         let mut progress = Progress::of(object);
         let mut snapshot = None;
-        let mut sent: Vec<Step> = Vec::new();
+        let (mut sent, mut findings) = (Vec::<Step>::new(), Vec::new());
         while let Some(step) = plan.step.clone().filter(|step| !plan.pin && !sent.contains(step)) {
             // Right before the effect, or a leader paused here would still send what it was about to send.
             self.ctx.guard.check()?;
@@ -172,6 +176,18 @@ impl<K: Managed> Engine<K> {
                         Err(error) => return Ok(progress.ended(plan, snapshot, error)),
                     }
                 }
+                Err(error) if is_refusal(&error) && step.bare().is_some_and(|bare| !sent.contains(&bare)) => {
+                    // One of many values is refused: the entry comes first, and then each value by itself.
+                    let bare = step.bare();
+                    sent.push(step);
+                    plan.step = bare;
+                    continue;
+                }
+                Err(error) if is_refusal(&error) && may_be_split(&step) => {
+                    let refused = self.apart(object, &step, &plan.changes, usable).await?;
+                    sent.extend(refused.iter().map(|(step, _)| step.clone()));
+                    findings.extend(refused.into_iter().map(|(_, finding)| finding));
+                }
                 Err(error) => return Ok(progress.ended(plan, snapshot, error)),
             }
             sent.push(step);
@@ -179,7 +195,31 @@ impl<K: Managed> Engine<K> {
             let want = desired(object, &progress, usable.policies);
             plan = identity::plan::<K>(&want, snapshot.as_ref().unwrap_or(&usable.snapshot));
         }
+        // Said with the field's name already.
+        plan.findings.splice(0..0, findings);
         Ok(Acted { plan, snapshot, failure: None })
+    }
+
+    /// Sends what was refused together one by one, so that one value that the server refuses keeps no other from its place. Returns what was refused.
+    async fn apart(
+        &self,
+        object: &K,
+        step: &Step,
+        fields: &[&'static str],
+        usable: &Usable,
+    ) -> Result<Vec<(Step, Finding)>, Error> {
+        let mut refused = Vec::new();
+        for (field, step) in fields.iter().zip(step.parts()) {
+            self.ctx.guard.check()?;
+            match usable.target.execute(&step).await {
+                Ok(_) => self.announce(object, &step, &[field]).await,
+                Err(error) => {
+                    let finding = Finding { reason: error.reason(), message: format!("{field}: {error}") };
+                    refused.push((step, finding));
+                }
+            }
+        }
+        Ok(refused)
     }
 
     async fn announce(&self, object: &K, step: &Step, changes: &[&'static str]) {
@@ -188,6 +228,12 @@ impl<K: Managed> Engine<K> {
             .identity_status()
             .is_some_and(|status| status.ready == Some(true) && status.observed_generation == object.meta().generation);
         let (reason, note) = match step {
+            Step::Create { .. } | Step::CreateProvisional { .. } if was_there(object) => (
+                "EntryRecreated",
+                "the entry was gone from the server and was made anew: credentials, the numbers that the server chose and all \
+                 that the spec does not name are lost"
+                    .to_owned(),
+            ),
             Step::Create { uuid, .. } => ("EntryCreated", format!("created with UUID {uuid}")),
             Step::CreateProvisional { name, .. } => {
                 ("EntryCreated", format!("created as {name}, which is its name until its UUID is known"))
@@ -200,7 +246,7 @@ impl<K: Managed> Engine<K> {
         };
         tracing::info!(reason, note, "changed on the server");
         self.ctx.metrics.changed(K::KIND);
-        let notice = Notice { warning: false, reason: reason.to_owned(), note };
+        let notice = Notice { warning: reason == "EntryRecreated", reason: reason.to_owned(), note };
         self.ctx.events.publish(&object.object_ref(&()), notice).await;
     }
 
@@ -220,6 +266,12 @@ impl<K: Managed> Engine<K> {
         extras: &Extras,
     ) -> Result<Option<Duration>, Error> {
         let credentials = &extras.credentials;
+        if let Outcome::Unknown(finding) = outcome
+            && said_before(object, "Unknown", finding.reason)
+        {
+            // Texts of an outage may differ each time, and each writing would bring the object here again at once.
+            return Ok(None);
+        }
         let old = object.identity_status();
         let now = self.ctx.clock.now();
         let (mut stated, due) = identity::report::<K>(outcome, now);
@@ -274,6 +326,22 @@ impl<K: Managed> Engine<K> {
     }
 }
 
+/// Whether the status says that the object had an entry.
+fn was_there<K: Managed>(object: &K) -> bool {
+    object.identity_status().is_some_and(|status| status.uuid.is_some())
+}
+
+/// Whether `Ready` of this very spec has this status and reason already.
+fn said_before<K: Managed>(object: &K, truth: &str, reason: Reason) -> bool {
+    let conditions = object.identity_status().into_iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| {
+        condition.type_ == "Ready"
+            && condition.status == truth
+            && condition.reason == reason.as_str()
+            && condition.observed_generation == object.meta().generation
+    })
+}
+
 fn gid(entry: &Entry) -> Option<i64> {
     match entry.attrs.get(identity::posix::GID.name) {
         Some(Value::Int(gid)) => Some(*gid),
@@ -299,6 +367,22 @@ fn event_reason(reason: &str) -> String {
         }
         other => other.to_owned(),
     }
+}
+
+/// Whether the server says no to what is asked, which asking again does not change.
+fn is_refusal(error: &KanidmError) -> bool {
+    matches!(
+        error,
+        KanidmError::InvalidValue { .. }
+            | KanidmError::AccessDenied
+            | KanidmError::UnknownReference
+            | KanidmError::Conflict { .. }
+            | KanidmError::TooLarge
+    )
+}
+
+fn may_be_split(step: &Step) -> bool {
+    step.parts().len() > 1
 }
 
 /// The refusal in the words of the spec.

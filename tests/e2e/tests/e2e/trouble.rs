@@ -146,3 +146,31 @@ async fn a_paused_kanidm_is_left_alone_and_says_so() {
     })
     .await;
 }
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
+async fn one_value_that_the_server_refuses_is_named_keeps_no_other_back_and_loops_nothing() {
+    let cluster = Cluster::connect().await;
+    let server = super::shared(&cluster).await;
+    let mut odd = person(super::SHARED, "odd", "kanidm", "Odd");
+    odd["spec"]["personAttributes"]["legalname"] = json!("Odd Person");
+    // The server keeps small numbers for itself.
+    odd["spec"]["posixAttributes"] = json!({"gidnumber": 5, "loginshell": "/bin/sh"});
+    cluster.apply(&odd).await;
+    let (first, message) = cluster.says("KanidmPersonAccount", super::SHARED, "odd", "False InvalidValue").await;
+    assert!(message.contains("posixAttributes.gidnumber") && !message.contains("loginshell:"), "{message}");
+    assert_eq!(server.values("/v1/person/odd", "legalname").await, ["Odd Person"]);
+    assert_eq!(server.values("/v1/person/odd", "loginshell").await, ["/bin/sh"]);
+    // A pass that woke itself would write again within milliseconds.
+    let marker = person(super::SHARED, "marker", "kanidm", "Marker");
+    cluster.apply(&marker).await;
+    cluster.ready("KanidmPersonAccount", super::SHARED, "marker").await;
+    let again = cluster.api("KanidmPersonAccount", super::SHARED).get("odd").await.unwrap();
+    assert_eq!(first.metadata.resource_version, again.metadata.resource_version);
+    odd["spec"]["posixAttributes"]["gidnumber"] = json!(70999);
+    cluster.apply(&odd).await;
+    cluster.ready("KanidmPersonAccount", super::SHARED, "odd").await;
+    for name in ["odd", "marker"] {
+        cluster.delete("KanidmPersonAccount", super::SHARED, name).await;
+    }
+}

@@ -51,6 +51,12 @@ fn minimal(kind: &str, namespace: &str, name: &str) -> Value {
             serde_json::json!({"domain": "idm.example.com", "replicaGroups": [{"name": "default", "replicas": 1}]})
         }
         "KanidmGroup" => serde_json::json!({"kanidmRef": {"name": "idm"}}),
+        "KanidmOAuth2Client" => serde_json::json!({
+            "kanidmRef": {"name": "idm"}, "displayname": "An application", "origin": "https://app.example.com", "redirectUrl": [],
+        }),
+        "KanidmServiceAccount" => serde_json::json!({
+            "kanidmRef": {"name": "idm"}, "serviceAccountAttributes": {"displayname": "A program", "entryManagedBy": "idm_admins"},
+        }),
         _ => serde_json::json!({"kanidmRef": {"name": "idm"}, "personAttributes": {"displayname": "A Person"}}),
     };
     serde_json::json!({

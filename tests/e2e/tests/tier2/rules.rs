@@ -79,7 +79,7 @@ async fn wrong_kanidms_are_refused_with_the_reason() {
 async fn what_cannot_change_is_refused_when_it_changes() {
     let cluster = cluster().await;
     let space = space(&cluster, "t2-immutable").await;
-    for kind in ["Kanidm", "KanidmGroup", "KanidmPersonAccount"] {
+    for kind in ["Kanidm", "KanidmGroup", "KanidmPersonAccount", "KanidmOAuth2Client", "KanidmServiceAccount"] {
         cluster.apply(&minimal(kind, &space, "sample")).await;
     }
     refused(
@@ -88,7 +88,9 @@ async fn what_cannot_change_is_refused_when_it_changes() {
         "Domain cannot be changed.",
     )
     .await;
-    for kind in ["KanidmGroup", "KanidmPersonAccount"] {
+    refused(&cluster, &spec("KanidmOAuth2Client", &space, |s| s["public"] = true.into()), "Public cannot be changed.")
+        .await;
+    for kind in ["KanidmGroup", "KanidmPersonAccount", "KanidmOAuth2Client", "KanidmServiceAccount"] {
         refused(&cluster, &spec(kind, &space, |s| s["kanidmRef"]["name"] = "other".into()), "Value is immutable").await;
         refused(&cluster, &spec(kind, &space, |s| s["kanidmName"] = "other".into()), "kanidmName cannot be changed.")
             .await;
@@ -131,6 +133,61 @@ async fn wrong_people_and_groups_are_refused_with_the_reason() {
         .await;
 }
 
+/// Puts a value into a spec.
+type Set = fn(&mut Value, Value);
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test"]
+async fn wrong_oauth2_clients_are_refused_with_the_reason() {
+    let cluster = cluster().await;
+    let space = space(&cluster, "t2-oauth2-rules").await;
+    let scopes = |groups: &[&str]| groups.iter().map(|g| json!({"group": g, "scopes": ["openid"]})).collect::<Value>();
+    let uuid = "00000000-0000-0000-0000-000000000001";
+    let cases: [(Set, Value, &str); 9] = [
+        (|s, v| s["scopeMap"] = v, scopes(&["staff", "Staff"]), "groups must be unique, whatever their case"),
+        (|s, v| s["supScopeMap"] = v, scopes(&["staff", "STAFF"]), "groups must be unique, whatever their case"),
+        (|s, v| s["scopeMap"] = v, scopes(&[uuid]), "name the group by its name or SPN, not by its UUID"),
+        (|s, v| s["scopeMap"] = v, json!([{"group": "staff", "scopes": []}]), "scopes"),
+        (|s, v| s["allowLocalhostRedirect"] = v, json!(true), "allowLocalhostRedirect is for public clients only"),
+        (|s, v| s["secretKeyAliases"] = v, json!({"clientId": ["CLIENT_SECRET"]}), "cannot be aliases"),
+        (|s, v| s["secretKeyAliases"] = v, json!({"clientId": ["A"], "clientSecret": ["A"]}), "an alias of both"),
+        (|s, v| s["secretKeyAliases"] = v, json!({"clientId": ["not a key"]}), "secretKeyAliases.clientId"),
+        (|s, v| s["image"] = v, json!({"url": "http://example.com/logo.png"}), "image.url"),
+    ];
+    for (set, value, expected) in cases {
+        refused(&cluster, &spec("KanidmOAuth2Client", &space, |s| set(s, value.clone())), expected).await;
+    }
+    let public = |set: fn(&mut Value)| {
+        spec("KanidmOAuth2Client", &space, |s| {
+            s["public"] = true.into();
+            set(s);
+        })
+    };
+    let pkce = "allowInsecureClientDisablePkce is for confidential clients only";
+    refused(&cluster, &public(|s| s["allowInsecureClientDisablePkce"] = true.into()), pkce).await;
+    let secret = "a public one has no secret";
+    refused(&cluster, &public(|s| s["secretRotation"] = json!({"enabled": true})), secret).await;
+    cluster.apply(&public(|s| s["allowLocalhostRedirect"] = true.into())).await;
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test"]
+async fn wrong_service_accounts_are_refused_with_the_reason() {
+    let cluster = cluster().await;
+    let space = space(&cluster, "t2-account-rules").await;
+    let tokens = |tokens: Value| spec("KanidmServiceAccount", &space, |s| s["apiTokens"] = tokens.clone());
+    let labels = "labels must be unique, whatever their case";
+    refused(&cluster, &tokens(json!([{"label": "ci"}, {"label": "CI"}])), labels).await;
+    let names = json!([{"label": "a", "secretName": "same"}, {"label": "b", "secretName": "same"}]);
+    refused(&cluster, &tokens(names), "secretNames must be unique").await;
+    refused(&cluster, &tokens(json!([{"label": "not a label"}])), "label").await;
+    refused(&cluster, &tokens(json!([{"label": "a", "purpose": "admin"}])), "purpose").await;
+    let nobody = spec("KanidmServiceAccount", &space, |s| {
+        s["serviceAccountAttributes"].as_object_mut().unwrap().remove("entryManagedBy");
+    });
+    refused(&cluster, &nobody, "entryManagedBy").await;
+}
+
 #[tokio::test]
 #[ignore = "needs an API server: cargo xtask test"]
 async fn the_longest_lists_that_are_allowed_stay_within_the_cost_of_rules() {
@@ -142,4 +199,15 @@ async fn the_longest_lists_that_are_allowed_stay_within_the_cost_of_rules() {
     group["spec"]["members"] = json!(many);
     group["spec"]["mail"] = json!(mails);
     cluster.apply(&group).await;
+    let groups: Vec<_> = (0..64).map(|number| format!("{}{number}@example.com", "x".repeat(200))).collect();
+    let mut client = minimal("KanidmOAuth2Client", &space, "everything");
+    client["spec"]["scopeMap"] = groups.iter().map(|group| json!({"group": group, "scopes": ["openid"]})).collect();
+    client["spec"]["supScopeMap"] = client["spec"]["scopeMap"].clone();
+    let values: Value = groups.iter().map(|group| json!({"group": group, "values": ["a"]})).collect();
+    client["spec"]["claimMap"] = (0..32).map(|n| json!({"name": format!("claim_{n}"), "valuesMap": values})).collect();
+    cluster.apply(&client).await;
+    let mut account = minimal("KanidmServiceAccount", &space, "everything");
+    account["spec"]["apiTokens"] =
+        (0..32).map(|n| json!({"label": format!("label-{n}"), "secretName": format!("secret-{n}")})).collect();
+    cluster.apply(&account).await;
 }

@@ -1,0 +1,143 @@
+//! What an entry has to look like after a step, from three portraits: of the entry before, of the entry now, and of one made from nothing with the
+//! same spec. It asks no plan, so that what plans get wrong shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kaniop_core::entry::{Entry, Join, Snapshot, Value};
+use kaniop_core::identity::{Field, Wanted};
+use uuid::Uuid;
+
+/// What an entry shows, by attribute: names stand for UUIDs, sets have no order, and what the server takes for the same is the same.
+pub type Portrait = BTreeMap<String, BTreeSet<String>>;
+
+/// The entry's classes, as if they were an attribute.
+const CLASS: &str = "class";
+/// What the server itself gives an entry without being asked for.
+const GIVEN: [&str; 2] = ["gidnumber", "oauth2_strict_redirect_uri"];
+
+/// How a spec deals with an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// It has exactly what the spec says, which may be nothing.
+    Exactly,
+    /// It has what the spec says, and what others added.
+    AtLeast,
+    /// It stays as it is.
+    Left,
+}
+
+/// The rule of each attribute that a kind's table has.
+pub type Rules = BTreeMap<&'static str, Rule>;
+
+fn rule<S>(field: &Field<S>, spec: &S) -> Rule {
+    match (field.want)(spec) {
+        Wanted::Unmanaged => Rule::Left,
+        Wanted::AtLeast(_) => Rule::AtLeast,
+        Wanted::Invalid(why) => panic!("the walk made a spec that cannot be: {}: {why}", field.name),
+        _ => Rule::Exactly,
+    }
+}
+
+pub fn rules<S>(fields: &'static [Field<S>], spec: &S) -> Rules {
+    fields.iter().map(|field| (field.attr.name, rule(field, spec))).collect()
+}
+
+pub fn portrait(entry: &Entry, seen: &Snapshot) -> Portrait {
+    let attrs = entry.attrs.iter().map(|(name, value)| (name.clone(), texts(value, seen)));
+    attrs.chain([(CLASS.to_owned(), entry.classes.clone()), ("name".to_owned(), [entry.name.clone()].into())]).collect()
+}
+
+fn texts(value: &Value, seen: &Snapshot) -> BTreeSet<String> {
+    let name = |uuid: &Uuid| seen.get(*uuid).map_or_else(|| uuid.to_string(), |entry| entry.name.clone());
+    let row = |(group, values): (&Uuid, &BTreeSet<String>)| format!("{}: {values:?}", name(group));
+    match value {
+        Value::Text(text) | Value::Digest(text) => [text.clone()].into(),
+        Value::Time(time) => [time.to_string()].into(),
+        Value::Int(number) => [number.to_string()].into(),
+        Value::Bool(yes) => [yes.to_string()].into(),
+        Value::Urls(urls) => urls.clone(),
+        Value::References(uuids) => uuids.iter().map(name).collect(),
+        Value::SshKeys(keys) => keys.iter().map(|(label, key)| format!("{label}: {key}")).collect(),
+        Value::Scopes(rows) => rows.iter().map(row).collect(),
+        Value::Mails(mails) => {
+            let primary = mails.iter().take(1).map(|mail| format!("{mail} (primary)"));
+            primary.chain(mails.iter().skip(1).map(|mail| mail.to_lowercase())).collect()
+        }
+        Value::Claims(claims) => {
+            let join = |join: Join| match join {
+                Join::Comma => ",",
+                Join::Space => " ",
+                Join::List => "[]",
+            };
+            let claim = |(name, claim): (&String, &kaniop_core::entry::Claim)| {
+                claim
+                    .values
+                    .iter()
+                    .map(|at| format!("{name} by {:?} for {}", join(claim.join), row(at)))
+                    .collect::<Vec<_>>()
+            };
+            claims.iter().flat_map(claim).collect()
+        }
+    }
+}
+
+/// One step of a walk, as portraits.
+pub struct Passage<'a> {
+    pub rules: &'a Rules,
+    /// `None` where the step created the entry.
+    pub before: Option<&'a Portrait>,
+    pub after: &'a Portrait,
+    /// Of an entry made from nothing with the same spec.
+    pub fresh: &'a Portrait,
+    /// What the object itself had added to sets that others add to as well.
+    pub ours: &'a BTreeSet<String>,
+}
+
+impl Passage<'_> {
+    /// What is not as it has to be, in a sentence.
+    pub fn fault(&self) -> Option<String> {
+        let nothing = Portrait::new();
+        let before = self.before.unwrap_or(&nothing);
+        let names: BTreeSet<_> = [before, self.after, self.fresh].into_iter().flat_map(BTreeMap::keys).collect();
+        names.into_iter().find_map(|name| {
+            let of = |portrait: &Portrait| portrait.get(name).cloned().unwrap_or_default();
+            let (was, is, fresh) = (of(before), of(self.after), of(self.fresh));
+            let (wanted, why): (BTreeSet<_>, _) = match self.rules.get(name.as_str()) {
+                Some(Rule::Exactly) => (fresh, "as a fresh apply of the spec gives"),
+                Some(Rule::AtLeast) => {
+                    let lost: BTreeSet<_> = self.ours.difference(&fresh).cloned().collect();
+                    (was.difference(&lost).chain(&fresh).cloned().collect(), "what the spec says and what others added")
+                }
+                None if name == CLASS => (was.union(&fresh).cloned().collect(), "what it was and what the spec needs"),
+                None if name == "name" => (fresh, "as a fresh apply of the spec gives"),
+                Some(Rule::Left) | None if was.is_empty() && GIVEN.contains(&name.as_str()) => {
+                    // The server chose it: that there is one is all that can be said.
+                    if fresh.is_empty() { (fresh, "nothing") } else { (is.clone(), "of the server's choice") }
+                }
+                Some(Rule::Left) | None if was.is_empty() && !fresh.is_empty() => {
+                    return Some(format!("a fresh apply sets {name} to {fresh:?}, which the spec does not manage"));
+                }
+                Some(Rule::Left) | None => (was, "as it was, for the spec does not manage it"),
+            };
+            let missing = is.is_empty() && why == "of the server's choice";
+            (is != wanted || missing).then(|| format!("{name} is {is:?} and has to be {wanted:?}: {why}"))
+        })
+    }
+
+    /// How many requests the step has to take: what changed says so.
+    pub fn requests<S>(&self, fields: &[Field<S>], draws_uuids: bool) -> usize {
+        let nothing = Portrait::new();
+        let before = self.before.unwrap_or(&nothing);
+        let created = usize::from(self.before.is_none());
+        let changed = |field: &&Field<S>| before.get(field.attr.name) != self.after.get(field.attr.name);
+        let of = |wanted: Rule| fields.iter().filter(move |field| self.rules.get(field.attr.name) == Some(&wanted));
+        let needs_class = |class: &&str| !before.get(CLASS).is_some_and(|had| had.contains(*class));
+        let classes: BTreeSet<_> = fields.iter().filter_map(|field| field.class).filter(needs_class).collect();
+        let extended =
+            self.after.get(CLASS).map_or(0, |has| classes.iter().filter(|class| has.contains(**class)).count());
+        let provisional = created == 1 && draws_uuids;
+        let put = provisional || of(Rule::Exactly).filter(changed).any(|field| created == 0 || !field.at_creation);
+        let adjusted = created == 0 && of(Rule::AtLeast).any(|field| changed(&field));
+        created + extended + usize::from(put) + usize::from(adjusted)
+    }
+}

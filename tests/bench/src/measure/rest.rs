@@ -1,0 +1,84 @@
+//! (c) What is read and written when nothing changes, over a few of the operator's looks at the server.
+
+use anyhow::{Result, ensure};
+
+use super::Run;
+use crate::counts::Counts;
+use crate::operator::Operator;
+use crate::report::Bar;
+use crate::stage::Stage;
+
+/// Label of the operator's own counts of requests that only look.
+const READS: [&str; 2] = ["operation=\"list\"", "operation=\"read\""];
+
+/// What the fewest objects cost at rest: the measure for more of them.
+pub(super) struct Rest {
+    /// Reads at the API server a minute.
+    reads: f64,
+    /// Those of one pass over the Kanidm: how many passes fall into the time measured is chance.
+    pass: f64,
+}
+
+pub(super) async fn measure(
+    run: &mut Run<'_>,
+    stage: &Stage,
+    operator: &mut Operator,
+    fewest: Option<&Rest>,
+) -> Result<Rest> {
+    // The last traces of the fill are gone after one look.
+    stage.looks(operator, 1).await?;
+    let before = stage.moment(operator).await?;
+    stage.looks(operator, run.scale.looks).await?;
+    let after = stage.moment(operator).await?;
+    let minutes = after.at.duration_since(before.at).as_secs_f64() / 60.0;
+    let (kubernetes, kanidm) = (after.kubernetes.since(&before.kubernetes), after.kanidm.since(&before.kanidm));
+    let own = after.operator.since(&before.operator);
+    stage.note(&format!("at rest for {minutes:.2} minutes"), &[&kanidm, &kubernetes, &own])?;
+    ensure!(kanidm.kanidm_reads() > 0.0, "nobody looked at the server: there is no rest to measure");
+
+    let (reads, writes) = sent(&own);
+    let what = format!("at rest with {} objects, a minute: reads from Kanidm", stage.population.objects());
+    // An interval is up to a tenth shorter than it is set.
+    let once = 60.0 / (0.9 * f64::from(run.scale.interval));
+    run.report.value('c', what, (kanidm.kanidm_reads().max(reads) / minutes, ""), Bar::AtMost(once));
+    let writes = kanidm.kanidm_writes().max(writes) / minutes;
+    run.report.value('c', "… writes to Kanidm", (writes, ""), Bar::AtMost(0.0));
+
+    let passes = own.sum(|key| key.starts_with("kaniop_reconciliations_total") && key.contains("\"Kanidm\""));
+    let reads = kubernetes.kubernetes_reads() / minutes;
+    let rest = Rest { reads, pass: reads / passes.max(1.0) };
+    match fewest {
+        None => run.report.fact('c', "… reads from Kubernetes", (reads, "")),
+        Some(few) => {
+            let what = "… reads from Kubernetes (bar: as with the fewest objects, and one pass)";
+            run.report.value('c', what, (reads, ""), Bar::AtMost(few.reads + few.pass));
+        }
+    }
+    let writes = kubernetes.kubernetes_writes() / minutes;
+    run.report.value('c', "… writes to Kubernetes", (writes, ""), Bar::AtMost(0.0));
+    Ok(rest)
+}
+
+/// Reads and other requests to Kanidm by the operator's own count.
+fn sent(own: &Counts) -> (f64, f64) {
+    let requests = |looks: bool| {
+        own.sum(|key| {
+            key.starts_with("kaniop_kanidm_requests_total") && READS.iter().any(|read| key.contains(read)) == looks
+        })
+    };
+    (requests(true), requests(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operators_own_reads_and_writes_are_told_apart() {
+        let sample = |operation: &str, count: u8| {
+            format!("kaniop_kanidm_requests_total{{operation=\"{operation}\",outcome=\"done\"}} {count}\n")
+        };
+        let page = [sample("list", 1), sample("read", 2), sample("write", 4), "kaniop_leader 8\n".to_owned()].concat();
+        assert_eq!(sent(&Counts::read(&page, "kaniop_")), (3.0, 4.0));
+    }
+}
