@@ -1,4 +1,7 @@
-//! A Kanidm server that holds entries in memory and answers the SCIM routes over HTTPS, as far as a pass needs them.
+//! A Kanidm server that holds entries in memory and answers over HTTPS, as far as a pass needs it. What it does about credentials is in
+//! `credentials`.
+
+mod credentials;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,28 +9,35 @@ use std::sync::{Arc, Mutex};
 
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use axum_server::tls_rustls::RustlsConfig;
 use kaniop_kanidm::{Endpoint, Trust};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::credentials::Credentials;
 use super::Faults;
 use crate::targets::Connection;
+
+/// An entry as the server shows it.
+pub(crate) type Entry = Map<String, Value>;
 
 /// The entries and what was done to them.
 #[derive(Default)]
 pub(crate) struct Held {
     /// Entries by UUID.
-    pub(crate) entries: BTreeMap<String, Map<String, Value>>,
+    pub(crate) entries: BTreeMap<String, Entry>,
     /// UUIDs that were deleted, and stay taken.
     pub(crate) recycled: Vec<String>,
     /// Creations that were carried out.
     pub(crate) created: usize,
-    /// Changes and deletions that were carried out.
+    /// Changes and deletions that were carried out, those of credentials apart.
     pub(crate) changed: usize,
+    /// Credentials and what was done to them.
+    pub(crate) credentials: Credentials,
     /// Answer every request with this status and body instead.
     pub(crate) refuse: Option<(u16, Value)>,
+    drawn: u128,
 }
 
 /// The server.
@@ -38,7 +48,11 @@ pub(crate) struct Kanidm {
     pub(crate) connection: Connection,
 }
 
+/// What the operator shows to be let in.
+pub(crate) const OPERATOR_TOKEN: &str = "bearer-of-the-operator";
+
 type Answer = (StatusCode, Json<Value>);
+type Body = Json<Value>;
 
 impl Kanidm {
     /// Serves on loopback until the test ends.
@@ -55,17 +69,23 @@ impl Kanidm {
             trust: Trust::from_secret(None, cert.as_bytes()).unwrap(),
             requests: Arc::default(),
         };
-        let server = Self {
-            held: Arc::default(),
-            faults,
-            connection: Connection { endpoint, token: "token".to_owned().into() },
-        };
+        let token = OPERATOR_TOKEN.to_owned().into();
+        let server = Self { held: Arc::default(), faults, connection: Connection { endpoint, token } };
         let routes = Router::new()
             .route("/scim/v1/Entry", get(list).post(create).put(change))
             .route("/scim/v1/Entry/{uuid}", get(read).delete(delete))
+            .route("/v1/{kind}/{uuid}/_attr/{attr}", post(append).delete(take))
+            .merge(credentials::routes())
             .with_state(server.clone());
         tokio::spawn(axum_server::from_tcp_rustls(listener, tls).unwrap().serve(routes.into_make_service()));
         server
+    }
+
+    /// An entry that somebody made by hand.
+    pub(crate) fn put(&self, entry: &Value) {
+        let entry = entry.as_object().unwrap().clone();
+        let uuid = entry["id"].as_str().unwrap().to_owned();
+        self.held.lock().unwrap().entries.insert(uuid, entry);
     }
 
     async fn answer(&self, act: impl FnOnce(&mut Held) -> Answer) -> Answer {
@@ -82,76 +102,151 @@ impl Kanidm {
     }
 }
 
+impl Held {
+    /// The entries of this name: at most one, if all is well.
+    pub(crate) fn named(&self, name: &str) -> Vec<&Entry> {
+        self.entries.values().filter(|entry| entry["name"] == name).collect()
+    }
+
+    fn draw(&mut self) -> String {
+        self.drawn += 1;
+        uuid::Uuid::from_u128((0xd << 100) | self.drawn).to_string()
+    }
+
+    /// Creates an entry, with a name that nobody else has.
+    fn admit(&mut self, uuid: String, mut entry: Entry) -> Answer {
+        lower(&mut entry);
+        if !self.named(entry["name"].as_str().unwrap()).is_empty() {
+            return taken();
+        }
+        entry.insert("spn".to_owned(), json!(spn(&entry["name"])));
+        entry.insert("id".to_owned(), json!(uuid));
+        self.created += 1;
+        self.entries.insert(uuid, entry.clone());
+        ok(entry)
+    }
+
+    /// The entry as it is shown, with what its credentials let see.
+    fn shown(&self, uuid: &str) -> Option<Value> {
+        let mut entry = self.entries.get(uuid)?.clone();
+        entry.extend(self.credentials.shown(uuid));
+        Some(entry.into())
+    }
+}
+
+/// Names are kept in lower case.
+fn lower(entry: &mut Entry) {
+    if let Some(name) = entry.get_mut("name") {
+        *name = json!(name.as_str().unwrap().to_lowercase());
+    }
+}
+
+fn spn(name: &Value) -> String {
+    format!("{}@example.com", name.as_str().unwrap())
+}
+
 fn ok(value: impl Into<Value>) -> Answer {
     (StatusCode::OK, Json(value.into()))
 }
 
+fn taken() -> Answer {
+    let error = json!({"error": "duplicate", "conflicting_attributes": ["name", "spn"]});
+    (StatusCode::CONFLICT, Json(error))
+}
+
+fn missing() -> Answer {
+    (StatusCode::NOT_FOUND, Json(json!("nomatchingentries")))
+}
+
 async fn list(State(server): State<Kanidm>, RawQuery(query): RawQuery) -> Answer {
-    let asks_for_credentials = query.is_some_and(|query| query.contains("primary_credential"));
+    let query = query.unwrap_or_default();
+    let filter = url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "filter");
+    let filter = filter.map(|(_, filter)| filter.into_owned()).unwrap_or_default();
+    let name = filter.strip_prefix("name eq ").map(|name| serde_json::from_str::<String>(name).unwrap());
     server
         .answer(|held| {
-            let of = |entry: &&Map<String, Value>| !asks_for_credentials || entry.contains_key("primary_credential");
-            ok(json!({"resources": held.entries.values().filter(of).collect::<Vec<_>>()}))
+            let of = |(uuid, entry): &(&String, &Entry)| match &name {
+                Some(name) => entry["name"] == *name,
+                None => !filter.contains("primary_credential") || held.credentials.can_log_in(uuid),
+            };
+            let found = held.entries.iter().filter(of).filter_map(|(uuid, _)| held.shown(uuid));
+            ok(json!({"resources": found.collect::<Vec<_>>()}))
         })
         .await
 }
 
 async fn read(State(server): State<Kanidm>, Path(uuid): Path<String>) -> Answer {
-    server
-        .answer(|held| match held.entries.get(&uuid) {
-            Some(entry) => ok(entry.clone()),
-            None => (StatusCode::NOT_FOUND, Json(json!("nomatchingentries"))),
-        })
-        .await
+    server.answer(|held| held.shown(&uuid).map_or_else(missing, ok)).await
 }
 
-async fn create(State(server): State<Kanidm>, Json(mut body): Json<Map<String, Value>>) -> Answer {
+async fn create(State(server): State<Kanidm>, Json(mut body): Json<Entry>) -> Answer {
     server
         .answer(|held| {
-            let uuid = body["uuid"].as_str().unwrap().to_owned();
-            let name = body["name"].as_str().unwrap().to_owned();
+            let uuid = body.remove("uuid").unwrap().as_str().unwrap().to_owned();
             if held.entries.contains_key(&uuid) || held.recycled.contains(&uuid) {
                 let error = json!({"plugin": {"base": "Uuid duplicate found in database"}});
                 return (StatusCode::INTERNAL_SERVER_ERROR, Json(error));
             }
-            if held.entries.values().any(|entry| entry["name"] == body["name"]) {
-                let error = json!({"error": "duplicate", "conflicting_attributes": ["name", "spn"]});
-                return (StatusCode::CONFLICT, Json(error));
-            }
-            body.remove("uuid");
-            body.insert("id".to_owned(), json!(uuid));
-            body.insert("spn".to_owned(), json!(format!("{name}@example.com")));
-            held.created += 1;
-            held.entries.insert(uuid, body.clone());
-            ok(body)
+            held.admit(uuid, body)
         })
         .await
 }
 
-async fn change(State(server): State<Kanidm>, Json(body): Json<Map<String, Value>>) -> Answer {
+async fn change(State(server): State<Kanidm>, Json(mut body): Json<Entry>) -> Answer {
     server
         .answer(|held| {
-            let Some(entry) = held.entries.get_mut(body["id"].as_str().unwrap()) else {
-                return (StatusCode::NOT_FOUND, Json(json!("nomatchingentries")));
-            };
+            lower(&mut body);
+            let uuid = body["id"].as_str().unwrap().to_owned();
+            let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
+            if held.named(name).iter().any(|entry| entry["id"] != uuid) {
+                return taken();
+            }
+            let Some(entry) = held.entries.get_mut(&uuid) else { return missing() };
             for (name, value) in body {
                 if value.is_null() { drop(entry.remove(&name)) } else { drop(entry.insert(name, value)) }
             }
+            entry["spn"] = json!(spn(&entry["name"]));
             held.changed += 1;
-            ok(entry.clone())
+            held.shown(&uuid).map_or_else(missing, ok)
         })
         .await
 }
 
 async fn delete(State(server): State<Kanidm>, Path(uuid): Path<String>) -> Answer {
     server
-        .answer(|held| match held.entries.remove(&uuid) {
-            Some(_) => {
-                held.changed += 1;
-                held.recycled.push(uuid);
-                ok(Value::Null)
+        .answer(|held| {
+            if held.entries.remove(&uuid).is_none() {
+                return missing();
             }
-            None => (StatusCode::NOT_FOUND, Json(json!("nomatchingentries"))),
+            held.changed += 1;
+            held.credentials.forget(&uuid);
+            held.recycled.push(uuid);
+            ok(Value::Null)
         })
         .await
+}
+
+type OfAttribute = Path<(String, String, String)>;
+
+/// Adds values to an attribute: classes, or references by UUID.
+async fn append(State(server): State<Kanidm>, Path((_, uuid, attr)): OfAttribute, Json(add): Body) -> Answer {
+    server.answer(|held| held.adjust(&uuid, &attr, |values, value| values.push(value), &add)).await
+}
+
+/// Takes values away from one.
+async fn take(State(server): State<Kanidm>, Path((_, uuid, attr)): OfAttribute, Json(gone): Body) -> Answer {
+    server.answer(|held| held.adjust(&uuid, &attr, |values, value| values.retain(|old| *old != value), &gone)).await
+}
+
+impl Held {
+    fn adjust(&mut self, uuid: &str, attr: &str, act: impl Fn(&mut Vec<Value>, Value), by: &Value) -> Answer {
+        let Some(entry) = self.entries.get_mut(uuid) else { return missing() };
+        let values = entry.entry(attr).or_insert_with(|| json!([])).as_array_mut().unwrap();
+        for value in by.as_array().unwrap() {
+            let value = if attr == "class" { value.clone() } else { json!({ "uuid": value }) };
+            act(values, value);
+        }
+        self.changed += 1;
+        ok(Value::Null)
+    }
 }

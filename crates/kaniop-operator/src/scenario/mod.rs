@@ -1,7 +1,6 @@
-//! A world in memory for tests of the shell: an API server with one object, a Kanidm server with a few entries, and crashes at any call.
+//! A world in memory for tests of the shell: an API server, a Kanidm server with a few entries, and crashes at any call.
 
 pub(crate) mod kanidm;
-pub(crate) mod kubernetes;
 pub(crate) mod node;
 pub(crate) mod pictures;
 pub(crate) mod shelf;

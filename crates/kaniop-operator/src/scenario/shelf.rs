@@ -1,5 +1,7 @@
 //! An API server that holds any objects by path and applies as the real one does, as far as field ownership goes: every field that is applied
-//! belongs to who applied it, and whoever edits one otherwise takes it over.
+//! belongs to who applied it, and whoever edits one otherwise takes it over. What was deleted is gone when its finalizers are, with all that belongs to it.
+
+mod store;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,10 +12,10 @@ use axum::extract::State;
 use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::response::IntoResponse;
 use axum::routing::any;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::Faults;
 use super::node::Node;
@@ -27,6 +29,8 @@ pub(crate) struct Held {
     pub(crate) writes: Vec<String>,
     /// Reasons of the Events, in order.
     pub(crate) events: Vec<String>,
+    /// The Events as they were sent.
+    pub(crate) told: Vec<Json>,
     /// Refuse the next write with this status and reason.
     pub(crate) refuse: Option<(u16, &'static str)>,
     /// Refuse every write to this path, as a quota does.
@@ -35,6 +39,8 @@ pub(crate) struct Held {
     pub(crate) broken: bool,
     /// Refuse to start processes in pods, with this status.
     pub(crate) refuse_exec: Option<u16>,
+    /// Version of the newest change.
+    pub(crate) version: u64,
     uids: usize,
 }
 
@@ -53,6 +59,11 @@ impl Default for Shelf {
 }
 
 impl Shelf {
+    /// An API server without any pods.
+    pub(crate) fn failing(faults: Arc<Faults>) -> Self {
+        Self { faults, ..Self::default() }
+    }
+
     /// An API server whose pods all run this node.
     pub(crate) fn before(node: Node, faults: Arc<Faults>) -> Self {
         Self { held: Arc::default(), faults, node: Some(node) }
@@ -66,7 +77,9 @@ impl Shelf {
             async move {
                 let (parts, body) = request.into_parts();
                 let body = body.collect().await.unwrap().to_bytes();
-                Ok::<_, std::convert::Infallible>(server.serve(&parts.method, &parts.uri, &body).await.map(Body::from))
+                Ok::<_, std::convert::Infallible>(
+                    server.serve(&parts.method, &parts.uri, is_merge(&parts.headers), &body).await.map(Body::from),
+                )
             }
         };
         kube::Client::new(tower::service_fn(serve), "default")
@@ -79,8 +92,8 @@ impl Shelf {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new()
             .route("/api/v1/namespaces/{namespace}/pods/{pod}/exec", any(exec))
-            .fallback(any(|State(shelf): State<Self>, method: Method, uri: http::Uri, body: Bytes| async move {
-                shelf.serve(&method, &uri, &body).await.map(axum::body::Body::from)
+            .fallback(any(|State(shelf): State<Self>, method: Method, uri: http::Uri, headers: HeaderMap, body: Bytes| async move {
+                shelf.serve(&method, &uri, is_merge(&headers), &body).await.map(axum::body::Body::from)
             }))
             .with_state(self.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
@@ -96,7 +109,24 @@ impl Shelf {
         if object["metadata"]["uid"].is_null() {
             object["metadata"]["uid"] = json!(format!("uid-{}", held.uids));
         }
-        held.objects.insert(path.to_owned(), object);
+        held.store(path, object);
+    }
+
+    /// Somebody else changes an object; a change of its spec is a new generation.
+    pub(crate) fn change(&self, path: &str, change: impl FnOnce(&mut Json)) {
+        let mut held = self.held.lock().unwrap();
+        let old = held.objects[path].clone();
+        let mut object = old.clone();
+        change(&mut object);
+        if object["spec"] != old["spec"] {
+            object["metadata"]["generation"] = json!(old["metadata"]["generation"].as_u64().unwrap_or(0) + 1);
+        }
+        held.store(path, object);
+    }
+
+    /// Somebody deletes an object.
+    pub(crate) fn delete(&self, path: &str) {
+        self.held.lock().unwrap().delete(path);
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<Json> {
@@ -106,9 +136,10 @@ impl Shelf {
     /// Somebody else edits a field, which is theirs from then on.
     pub(crate) fn edit(&self, path: &str, pointer: &str, value: Json) {
         let mut held = self.held.lock().unwrap();
-        let object = held.objects.get_mut(path).unwrap();
+        let mut object = held.objects[path].clone();
         *object.pointer_mut(pointer).unwrap() = value;
         let books = pointer.replace('/', "/f:");
+        let of = path;
         let mut path = format!("/metadata/managedFields/0/fieldsV1{books}");
         // A parent of which nothing is left goes too: an empty one would mean the whole of it.
         while let Some((parent, field)) = path.rsplit_once('/') {
@@ -119,16 +150,17 @@ impl Shelf {
             }
             path = parent.to_owned();
         }
+        held.store(of, object);
     }
 
     pub(crate) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.held.lock().unwrap().writes)
     }
 
-    async fn serve(&self, method: &Method, uri: &http::Uri, body: &[u8]) -> Response<Vec<u8>> {
+    async fn serve(&self, method: &Method, uri: &http::Uri, merge: bool, body: &[u8]) -> Response<Vec<u8>> {
         let fate = self.faults.arrives().await;
         let body: Json = serde_json::from_slice(body).unwrap_or(Json::Null);
-        let (status, answer) = self.held.lock().unwrap().answer(method, uri, &body);
+        let (status, answer) = self.held.lock().unwrap().answer(method, uri, merge, &body);
         self.faults.carried_out(fate).await;
         let body = serde_json::to_vec(&answer).unwrap();
         Response::builder().status(status).header("content-type", "application/json").body(body).unwrap()
@@ -158,10 +190,11 @@ async fn exec(State(shelf): State<Shelf>, uri: http::Uri, upgrade: WebSocketUpgr
 }
 
 impl Held {
-    fn answer(&mut self, method: &Method, uri: &http::Uri, body: &Json) -> (StatusCode, Json) {
+    fn answer(&mut self, method: &Method, uri: &http::Uri, merge: bool, body: &Json) -> (StatusCode, Json) {
         let path = uri.path();
         if path.contains("/events") {
             self.events.push(body["reason"].as_str().unwrap_or_default().to_owned());
+            self.told.push(body.clone());
             return (StatusCode::CREATED, body.clone());
         }
         if self.broken && path.contains("/statefulsets") {
@@ -170,9 +203,7 @@ impl Held {
         if method == Method::GET {
             return match self.objects.get(path) {
                 Some(object) => (StatusCode::OK, object.clone()),
-                None if path.rsplit('/').next().is_some_and(|last| last.ends_with('s') && !last.contains('-')) => {
-                    (StatusCode::OK, self.list(path, uri.query().unwrap_or_default()))
-                }
+                None if is_list(path) => (StatusCode::OK, self.list(path, uri.query().unwrap_or_default())),
                 None => refused(404, "NotFound"),
             };
         }
@@ -189,42 +220,13 @@ impl Held {
         if method == Method::DELETE {
             let exact = |object: &Json| body["preconditions"]["uid"] == object["metadata"]["uid"];
             return match self.objects.get(path) {
-                Some(object) if exact(object) => (StatusCode::OK, self.objects.remove(path).unwrap()),
+                Some(object) if exact(object) => (StatusCode::OK, self.delete(path).unwrap()),
                 Some(_) => refused(409, "Conflict"),
                 None => refused(404, "NotFound"),
             };
         }
         assert_eq!(method, Method::PATCH, "{path}");
-        self.apply(path, body)
-    }
-
-    fn apply(&mut self, path: &str, body: &Json) -> (StatusCode, Json) {
-        if let Some(object) = path.strip_suffix("/status") {
-            let object = self.objects.get_mut(object).unwrap();
-            object["status"] = body["status"].clone();
-            return (StatusCode::OK, object.clone());
-        }
-        self.uids += 1;
-        let uid = json!(format!("uid-{}", self.uids));
-        let old = self.objects.get(path);
-        let uid = old.map_or(uid, |old| old["metadata"]["uid"].clone());
-        if !body["metadata"]["uid"].is_null() && body["metadata"]["uid"] != uid {
-            return refused(409, "Conflict");
-        }
-        let mut object = body.clone();
-        let mut tracked = body.clone();
-        for field in ["apiVersion", "kind"] {
-            tracked.as_object_mut().unwrap().remove(field);
-        }
-        for field in ["name", "namespace", "uid"] {
-            tracked["metadata"].as_object_mut().unwrap().remove(field);
-        }
-        object["metadata"]["uid"] = uid;
-        object["metadata"]["managedFields"] =
-            json!([{"manager": "kaniop", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": books(&tracked)}]);
-        object["status"] = old.map(|old| old["status"].clone()).unwrap_or_default();
-        self.objects.insert(path.to_owned(), object.clone());
-        (StatusCode::OK, object)
+        if merge { self.merge(path, body) } else { self.apply(path, body) }
     }
 
     fn list(&self, path: &str, query: &str) -> Json {
@@ -251,26 +253,18 @@ impl Held {
     }
 }
 
-/// Who owns what after everything in `value` was applied.
-fn books(value: &Json) -> Json {
-    match value {
-        Json::Object(fields) => {
-            fields.iter().map(|(key, value)| (format!("f:{key}"), books(value))).collect::<Map<_, _>>().into()
-        }
-        Json::Array(elements) => {
-            let keyed = elements.iter().map(|element| Some((list_key(element)?, books(element))));
-            keyed.collect::<Option<Map<_, _>>>().unwrap_or_default().into()
-        }
-        _ => json!({}),
-    }
+fn is_merge(headers: &HeaderMap) -> bool {
+    headers.get("content-type").is_some_and(|kind| kind == "application/merge-patch+json")
 }
 
-fn list_key(element: &Json) -> Option<String> {
-    let keys: [&[&str]; 5] =
-        [&["uid"], &["port", "protocol"], &["containerPort", "protocol"], &["mountPath"], &["name"]];
-    let found = keys.iter().find(|keys| keys.iter().all(|key| !element[*key].is_null()))?;
-    let key: Map<_, _> = found.iter().map(|key| ((*key).to_owned(), element[*key].clone())).collect();
-    Some(format!("k:{}", Json::Object(key)))
+/// Whether a path names all objects of a kind instead of one.
+fn is_list(path: &str) -> bool {
+    let segments: Vec<_> = path.trim_start_matches('/').split('/').collect();
+    let group = if segments[0] == "api" { 2 } else { 3 };
+    match segments.get(group..).unwrap_or_default() {
+        ["namespaces", _, rest @ ..] if !rest.is_empty() => rest.len() == 1,
+        rest => rest.len() == 1,
+    }
 }
 
 fn refused(code: u16, reason: &str) -> (StatusCode, Json) {

@@ -348,6 +348,7 @@ async fn while_its_secret_is_being_deleted_no_password_is_made() {
     let whole = scene.shelf.get(&secret("idm-admin-passwords")).unwrap();
     let mut ending = whole.clone();
     ending["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+    ending["metadata"]["finalizers"] = json!(["example.com/slow"]);
     ending["data"].as_object_mut().unwrap().remove("ADMIN_PASSWORD");
     scene.shelf.put(&secret("idm-admin-passwords"), ending);
     scene.pass(&life).await.unwrap();
