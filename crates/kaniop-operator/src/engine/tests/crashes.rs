@@ -17,10 +17,10 @@ async fn wherever_it_dies<K: Sample>(
 ) -> usize {
     let (log, _listening) = Log::listen();
     let calm = {
-        let world = begin().await;
-        let life = world.live().await;
+        let world = Box::pin(begin()).await;
+        let life = Box::pin(world.live()).await;
         act(&world);
-        world.settle(&life).await;
+        Box::pin(world.settle(&life)).await;
         holds(&world);
         world.writes()
     };
@@ -28,22 +28,22 @@ async fn wherever_it_dies<K: Sample>(
     for (side, deaths) in [Side::Before, Side::After].into_iter().zip(&mut deaths) {
         for nth in 1.. {
             log.clear();
-            let world = begin().await;
-            let life = world.live().await;
+            let world = Box::pin(begin()).await;
+            let life = Box::pin(world.live()).await;
             act(&world);
             world.faults.arm(nth, side);
-            let died = world.settle_or_die(&life).await;
+            let died = Box::pin(world.settle_or_die(&life)).await;
             world.faults.disarm();
             drop(life);
             // Shown with whatever fails below.
             eprintln!("{}: died {side:?} call {nth}", K::KIND);
-            let life = world.live().await;
-            world.settle(&life).await;
+            let life = Box::pin(world.live()).await;
+            Box::pin(world.settle(&life)).await;
             holds(&world);
             costs_little(calm, world.writes());
             world.keeps_secrets(&log);
             let before = world.writes();
-            world.settle(&world.live().await).await;
+            Box::pin(world.settle(&Box::pin(world.live()).await)).await;
             assert_eq!(world.writes(), before, "it is not at rest");
             if !died {
                 break;
