@@ -32,6 +32,8 @@ struct Acted {
     plan: Plan,
     snapshot: Option<Arc<Snapshot>>,
     failure: Option<KanidmError>,
+    /// Values that the server refused, each by itself.
+    refused: Vec<Finding>,
 }
 
 /// What an object has beside its entry's attributes.
@@ -54,7 +56,7 @@ impl Progress {
     /// The plan failed: what it would have made ours is not ours.
     fn ended(self, mut plan: Plan, snapshot: Option<Arc<Snapshot>>, failure: KanidmError) -> Acted {
         plan.managed = self.managed;
-        Acted { plan, snapshot, failure: Some(failure) }
+        Acted { plan, snapshot, failure: Some(failure), refused: Vec::new() }
     }
 }
 
@@ -94,6 +96,8 @@ impl<K: Managed> Engine<K> {
         let entry = acted.plan.entry.and_then(|uuid| snapshot.get(uuid));
         self.settle(&object, Assessment::Planned(acted.plan.clone()));
         let (mut plan, mut failure) = (acted.plan.clone(), acted.failure);
+        // Only after it was noted what was planned: no look at the server will ever find these again.
+        plan.findings.splice(0..0, acted.refused);
         let mut extras =
             Extras { image: object.identity_status().and_then(|status| status.image.clone()), ..Extras::default() };
         if let (Some(entry), None) = (entry, &failure) {
@@ -156,8 +160,8 @@ impl<K: Managed> Engine<K> {
     async fn act(&self, object: &K, mut plan: Plan, usable: &Usable) -> Result<Acted, Error> {
         let mut progress = Progress::of(object);
         let mut snapshot = None;
-        let (mut sent, mut findings) = (Vec::<Step>::new(), Vec::new());
-        while let Some(step) = plan.step.clone().filter(|step| !plan.pin && !sent.contains(step)) {
+        let (mut sent, mut findings, mut bare) = (Vec::<Step>::new(), Vec::new(), None);
+        while let Some(step) = bare.take().or(plan.step.clone()).filter(|step| !plan.pin && !is_spent(step, &sent)) {
             // Right before the effect, or a leader paused here would still send what it was about to send.
             self.ctx.guard.check()?;
             match usable.target.execute(&step).await {
@@ -178,9 +182,8 @@ impl<K: Managed> Engine<K> {
                 }
                 Err(error) if is_refusal(&error) && step.bare().is_some_and(|bare| !sent.contains(&bare)) => {
                     // One of many values is refused: the entry comes first, and then each value by itself.
-                    let bare = step.bare();
+                    bare = step.bare();
                     sent.push(step);
-                    plan.step = bare;
                     continue;
                 }
                 Err(error) if is_refusal(&error) && may_be_split(&step) => {
@@ -195,9 +198,7 @@ impl<K: Managed> Engine<K> {
             let want = desired(object, &progress, usable.policies);
             plan = identity::plan::<K>(&want, snapshot.as_ref().unwrap_or(&usable.snapshot));
         }
-        // Said with the field's name already.
-        plan.findings.splice(0..0, findings);
-        Ok(Acted { plan, snapshot, failure: None })
+        Ok(Acted { plan, snapshot, failure: None, refused: findings })
     }
 
     /// Sends what was refused together one by one, so that one value that the server refuses keeps no other from its place. Returns what was refused.
@@ -379,6 +380,12 @@ fn is_refusal(error: &KanidmError) -> bool {
             | KanidmError::Conflict { .. }
             | KanidmError::TooLarge
     )
+}
+
+/// Whether this was sent already, as a whole or value by value.
+fn is_spent(step: &Step, sent: &[Step]) -> bool {
+    let parts = step.parts();
+    sent.contains(step) || !parts.is_empty() && parts.iter().all(|part| sent.contains(part))
 }
 
 fn may_be_split(step: &Step) -> bool {

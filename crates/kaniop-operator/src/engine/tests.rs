@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use self::kinds::alice;
+use self::kinds::{alice, with};
 use self::world::{World, idm};
 use super::assess::Assessment;
 use super::claims::Claims;
@@ -104,6 +104,31 @@ async fn a_refused_value_is_said_with_the_field_and_is_not_sent_again_at_once() 
         !life.engine.has_work(&world.object().unwrap(), &Claims::default()),
         "a refresh must not wake it while nothing changed"
     );
+}
+
+#[tokio::test]
+async fn values_that_are_refused_are_said_once_keep_no_other_back_and_wake_nobody() {
+    let object = with(alice(), "/spec/personAttributes/legalname", json!("Alice A."));
+    let object = with(object, "/spec/sshPublicKeys", json!({"laptop": "ssh-ed25519 AAAA"}));
+    let world = People::with(object).await;
+    world.kanidm.held.lock().unwrap().dislikes = vec!["mail", "ssh_publickey"];
+    let life = world.live().await;
+    world.settle(&life).await;
+    assert_eq!(world.condition("Ready"), is("False", "InvalidValue"));
+    let entry = world.entries("alice").remove(0);
+    assert_eq!((entry["displayname"].as_str(), entry["legalname"].as_str()), (Some("Alice"), Some("Alice A.")));
+    let status = world.object().unwrap().status.clone().unwrap();
+    let message = status.conditions.unwrap().into_iter().find(|condition| condition.type_ == "Ready").unwrap().message;
+    for field in ["personAttributes.mail: ", "sshPublicKeys: "] {
+        assert_eq!(message.matches(field).count(), 1, "{message}");
+    }
+    for _ in 0..2 {
+        life.targets.get(&idm()).unwrap().look_again().await.unwrap();
+        assert!(!life.would_wake(&world.object().unwrap()), "a refresh must not wake it while nothing changed");
+    }
+    world.kanidm.held.lock().unwrap().dislikes.clear();
+    world.settle(&life).await;
+    assert!(world.is_ready());
 }
 
 #[tokio::test]

@@ -37,6 +37,8 @@ pub(crate) struct Held {
     pub(crate) credentials: Credentials,
     /// Answer every request with this status and body instead.
     pub(crate) refuse: Option<(u16, Value)>,
+    /// Refuse creations and changes that set one of these attributes.
+    pub(crate) dislikes: Vec<&'static str>,
     drawn: u128,
 }
 
@@ -106,6 +108,11 @@ impl Held {
     /// The entries of this name: at most one, if all is well.
     pub(crate) fn named(&self, name: &str) -> Vec<&Entry> {
         self.entries.values().filter(|entry| entry["name"] == name).collect()
+    }
+
+    fn refusal(&self, body: &Entry) -> Option<Answer> {
+        let disliked = self.dislikes.iter().find(|attr| body.contains_key(**attr))?;
+        Some((StatusCode::BAD_REQUEST, Json(json!({ "invalidattribute": disliked }))))
     }
 
     fn draw(&mut self) -> String {
@@ -182,6 +189,9 @@ async fn read(State(server): State<Kanidm>, Path(uuid): Path<String>) -> Answer 
 async fn create(State(server): State<Kanidm>, Json(mut body): Json<Entry>) -> Answer {
     server
         .answer(|held| {
+            if let Some(refusal) = held.refusal(&body) {
+                return refusal;
+            }
             let uuid = body.remove("uuid").unwrap().as_str().unwrap().to_owned();
             if held.entries.contains_key(&uuid) || held.recycled.contains(&uuid) {
                 let error = json!({"plugin": {"base": "Uuid duplicate found in database"}});
@@ -195,6 +205,9 @@ async fn create(State(server): State<Kanidm>, Json(mut body): Json<Entry>) -> An
 async fn change(State(server): State<Kanidm>, Json(mut body): Json<Entry>) -> Answer {
     server
         .answer(|held| {
+            if let Some(refusal) = held.refusal(&body) {
+                return refusal;
+            }
             lower(&mut body);
             let uuid = body["id"].as_str().unwrap().to_owned();
             let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
