@@ -24,13 +24,16 @@ pub enum Rule {
     AtLeast,
     /// It stays as it is.
     Left,
+    /// The operator cannot see it.
+    Hidden,
 }
 
 /// The rule of each attribute that a kind's table has.
 pub type Rules = BTreeMap<&'static str, Rule>;
 
-fn rule<S>(field: &Field<S>, spec: &S) -> Rule {
+fn rule<S>(field: &Field<S>, spec: &S, hidden: bool) -> Rule {
     match (field.want)(spec) {
+        _ if hidden && field.for_managers => Rule::Hidden,
         Wanted::Unmanaged => Rule::Left,
         Wanted::AtLeast(_) => Rule::AtLeast,
         Wanted::Invalid(why) => panic!("the walk made a spec that cannot be: {}: {why}", field.name),
@@ -38,8 +41,8 @@ fn rule<S>(field: &Field<S>, spec: &S) -> Rule {
     }
 }
 
-pub fn rules<S>(fields: &'static [Field<S>], spec: &S) -> Rules {
-    fields.iter().map(|field| (field.attr.name, rule(field, spec))).collect()
+pub fn rules<S>(fields: &'static [Field<S>], spec: &S, hidden: bool) -> Rules {
+    fields.iter().map(|field| (field.attr.name, rule(field, spec, hidden))).collect()
 }
 
 pub fn portrait(entry: &Entry, seen: &Snapshot) -> Portrait {
@@ -91,6 +94,8 @@ pub struct Passage<'a> {
     pub fresh: &'a Portrait,
     /// What the object itself had added to sets that others add to as well.
     pub ours: &'a BTreeSet<String>,
+    /// Whether the operator could not see all of the entry before: then it has to become one of its managers first.
+    pub was_hidden: bool,
 }
 
 impl Passage<'_> {
@@ -103,6 +108,7 @@ impl Passage<'_> {
             let of = |portrait: &Portrait| portrait.get(name).cloned().unwrap_or_default();
             let (was, is, fresh) = (of(before), of(self.after), of(self.fresh));
             let (wanted, why): (BTreeSet<_>, _) = match self.rules.get(name.as_str()) {
+                Some(Rule::Hidden) => (BTreeSet::new(), "nothing that the operator sees"),
                 Some(Rule::Exactly) => (fresh, "as a fresh apply of the spec gives"),
                 Some(Rule::AtLeast) => {
                     let lost: BTreeSet<_> = self.ours.difference(&fresh).cloned().collect();
@@ -136,8 +142,11 @@ impl Passage<'_> {
         let extended =
             self.after.get(CLASS).map_or(0, |has| classes.iter().filter(|class| has.contains(**class)).count());
         let provisional = created == 1 && draws_uuids;
-        let put = provisional || of(Rule::Exactly).filter(changed).any(|field| created == 0 || !field.at_creation);
+        let put: Vec<_> =
+            of(Rule::Exactly).filter(changed).filter(|field| created == 0 || !field.at_creation).collect();
+        let afterwards = self.was_hidden && put.iter().any(|field| field.for_managers);
+        let put = provisional || put.iter().any(|field| !(self.was_hidden && field.for_managers));
         let adjusted = created == 0 && of(Rule::AtLeast).any(|field| changed(&field));
-        created + extended + usize::from(put) + usize::from(adjusted)
+        created + extended + usize::from(put) + usize::from(afterwards) + usize::from(adjusted)
     }
 }
