@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kaniop_core::entry::{Entry, Join, Snapshot, Value};
-use kaniop_core::identity::{Field, Wanted};
+use kaniop_core::identity::Field;
+use serde_json::Value as Json;
 use uuid::Uuid;
 
 /// What an entry shows, by attribute: names stand for UUIDs, sets have no order, and what the server takes for the same is the same.
@@ -31,18 +32,24 @@ pub enum Rule {
 /// The rule of each attribute that a kind's table has.
 pub type Rules = BTreeMap<&'static str, Rule>;
 
-fn rule<S>(field: &Field<S>, spec: &S, hidden: bool) -> Rule {
-    match (field.want)(spec) {
+/// What the documents promise, told from the spec as it is written: what is absent is left alone, but for what an account policy leaves out.
+pub fn rules<S>(fields: &'static [Field<S>], spec: &Json, hidden: bool) -> Rules {
+    let rule = |field: &Field<S>| match at(spec, field.name) {
         _ if hidden && field.for_managers => Rule::Hidden,
-        Wanted::Unmanaged => Rule::Left,
-        Wanted::AtLeast(_) => Rule::AtLeast,
-        Wanted::Invalid(why) => panic!("the walk made a spec that cannot be: {}: {why}", field.name),
-        _ => Rule::Exactly,
-    }
+        Some(_) if field.name == "members" && spec["membersPolicy"] == "Additive" => Rule::AtLeast,
+        Some(_) => Rule::Exactly,
+        None if field.name.starts_with(POLICY) && spec[POLICY].is_object() => Rule::Exactly,
+        None => Rule::Left,
+    };
+    fields.iter().map(|field| (field.attr.name, rule(field))).collect()
 }
 
-pub fn rules<S>(fields: &'static [Field<S>], spec: &S, hidden: bool) -> Rules {
-    fields.iter().map(|field| (field.attr.name, rule(field, spec, hidden))).collect()
+/// Inside this block, what is absent is reset.
+const POLICY: &str = "accountPolicy";
+
+/// What a spec says at a path. An explicit null says nothing.
+pub fn at<'s>(spec: &'s Json, path: &str) -> Option<&'s Json> {
+    path.split('.').try_fold(spec, |value, name| value.get(name)).filter(|value| !value.is_null())
 }
 
 pub fn portrait(entry: &Entry, seen: &Snapshot) -> Portrait {

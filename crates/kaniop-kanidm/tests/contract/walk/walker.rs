@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::generator::{Stop, sequence};
 use super::hints::{GROUPS, PEOPLE, Variant, is_hidden};
-use super::oracle::{Passage, Portrait, Rule, Rules, portrait, rules};
+use super::oracle::{self, Passage, Portrait, Rule, Rules, at, portrait, rules};
 use crate::entries::{create, group, person};
 use crate::server::{MEMBER, Shared, start_with};
 
@@ -166,7 +166,7 @@ impl<K: IdentityKind<Spec: DeserializeOwned>> Walker<K> {
     async fn step(&mut self, nth: usize, stop: &Stop) -> Result<(), String> {
         let spec: K::Spec = read(&stop.spec)?;
         let hidden = is_hidden(&stop.spec);
-        let rules = rules(K::FIELDS, &spec, hidden);
+        let rules = rules(K::FIELDS, &stop.spec, hidden);
         let draws = K::COLLECTION.draws_uuids();
         let (requests, _, after) = self.object.rest(&spec, hidden).await?;
         let (made, fresh) =
@@ -228,15 +228,20 @@ impl<K: IdentityKind<Spec: DeserializeOwned>> Walker<K> {
 
     /// Somebody else sets what the spec does not manage: nothing is planned because of it, and it stays.
     async fn stranger(&mut self, spec: &K::Spec, stop: &Stop, rules: &Rules) -> Result<(), String> {
-        let theirs = stop.strangers.iter().filter_map(|spec| read::<K::Spec>(spec).ok()).find(|theirs| {
-            let change = |field: &&Field<K::Spec>| (field.want)(spec) != (field.want)(theirs);
-            let changed: Vec<_> = K::FIELDS.iter().filter(change).collect();
+        let theirs = stop.strangers.iter().find(|theirs| {
+            let rules_then = oracle::rules(K::FIELDS, theirs, false);
+            let differs = |field: &&Field<K::Spec>| {
+                at(&stop.spec, field.name) != at(theirs, field.name)
+                    || rules.get(field.attr.name) != rules_then.get(field.attr.name)
+            };
+            let changed: Vec<_> = K::FIELDS.iter().filter(differs).collect();
             !changed.is_empty() && changed.iter().all(|field| rules.get(field.attr.name) == Some(&Rule::Left))
         });
         let ours = self.object.managed.clone();
         let shared = rules.get(MEMBER.name) == Some(&Rule::AtLeast) && !stop.strangers.is_empty();
-        if let Some(theirs) = &theirs {
-            self.object.rest(theirs, false).await.map_err(|fault| format!("somebody else: {fault}"))?;
+        if let Some(theirs) = theirs {
+            let theirs = read(theirs)?;
+            self.object.rest(&theirs, false).await.map_err(|fault| format!("somebody else: {fault}"))?;
         }
         if shared {
             let added =
