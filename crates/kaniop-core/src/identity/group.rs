@@ -3,7 +3,7 @@
 use kaniop_api::group::{AccountPolicy, MembersPolicy};
 use kaniop_api::{KanidmGroup, KanidmGroupSpec};
 
-use super::{Field, IdentityKind, Wanted, posix};
+use super::{Field, IdentityKind, MANAGED_BY, Wanted, posix};
 use crate::entry::{Attr, Collection, Shape, Value};
 
 impl IdentityKind for KanidmGroup {
@@ -12,7 +12,7 @@ impl IdentityKind for KanidmGroup {
     const COLLECTION: Collection = Collection::Group;
     const FIELDS: &'static [Field<Self::Spec>] = &[
         Field::new("description", Attr::new("description", Shape::Text), |s| Wanted::text(s.description.as_ref())),
-        Field::new("entryManagedBy", Attr::new("entry_managed_by", Shape::Reference), |s| {
+        Field::new("entryManagedBy", MANAGED_BY, |s| {
             Wanted::entries(s.entry_managed_by.as_ref().map(std::slice::from_ref))
         }),
         Field::new("mail", Attr::new("mail", Shape::Mails), |s| Wanted::mails(s.mail.as_deref())),

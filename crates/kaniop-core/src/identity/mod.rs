@@ -33,8 +33,8 @@ pub use ownership::Adoption;
 pub use report::{Outcome, report};
 
 use crate::condition::Statement;
-use crate::entry::{Attr, Collection, Entry, Newcomer, Snapshot, Step, Value};
-use crate::name::{GENERATIONS, Owner};
+use crate::entry::{Attr, Collection, Entry, Newcomer, Shape, Snapshot, Step, Value};
+use crate::name::{GENERATIONS, OPERATOR_ACCOUNT, Owner};
 use crate::reason::Reason;
 
 /// A kind of identity: all that the one engine needs to know of it.
@@ -76,6 +76,9 @@ pub trait IdentityKind {
         None
     }
 }
+
+/// Who may change an entry.
+pub(crate) const MANAGED_BY: Attr = Attr::new("entry_managed_by", Shape::Reference);
 
 /// How the holder of an account sets a first credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,10 +205,20 @@ pub fn plan<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> Plan {
         plan.watched.insert("credential", Value::Bool(seen.has_credential(own.entry.uuid)));
     }
     let stranger = K::not_manager(want.spec, seen);
-    let wanted: Vec<_> = wanted.into_iter().filter(|row| stranger.is_none() || !row.field.for_managers).collect();
+    // Who becomes its manager sees and may set the rest only when that is done.
+    let all = stranger.is_none() && manages(own.entry, seen);
+    let wanted: Vec<_> = wanted.into_iter().filter(|row| all || !row.field.for_managers).collect();
     plan.findings.extend(stranger);
     update::<K>(&mut plan, own.entry, want, &wanted);
     plan
+}
+
+/// Whether the operator is among an entry's managers, as far as anybody can tell.
+fn manages(entry: &Entry, seen: &Snapshot) -> bool {
+    seen.find(OPERATOR_ACCOUNT).is_none_or(|operator| match entry.attrs.get(MANAGED_BY.name) {
+        Some(Value::References(managers)) => managers.iter().any(|manager| seen.is_within(operator.uuid, *manager)),
+        _ => false,
+    })
 }
 
 fn update<K: IdentityKind>(plan: &mut Plan, entry: &Entry, want: &Desired<'_, K>, wanted: &[Row<K::Spec>]) {

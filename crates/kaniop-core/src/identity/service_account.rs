@@ -5,7 +5,7 @@ use kaniop_api::{KanidmServiceAccount, KanidmServiceAccountSpec};
 
 use super::credential::{self, Credential};
 use super::validity::{EXPIRE, VALID_FROM};
-use super::{Field, Finding, IdentityKind, Wanted, posix};
+use super::{Field, Finding, IdentityKind, MANAGED_BY, Wanted, posix};
 use crate::entry::{Attr, Collection, Newcomer, Shape, Snapshot};
 use crate::name::{OPERATOR_ACCOUNT, Owner};
 use crate::reason::Reason;
@@ -18,7 +18,7 @@ impl IdentityKind for KanidmServiceAccount {
         Field::new("serviceAccountAttributes.displayname", Attr::new("displayname", Shape::Text), |s| {
             Wanted::text(Some(&s.service_account_attributes.displayname))
         }),
-        Field::new("serviceAccountAttributes.entryManagedBy", Attr::new("entry_managed_by", Shape::Reference), |s| {
+        Field::new("serviceAccountAttributes.entryManagedBy", MANAGED_BY, |s| {
             Wanted::entries(Some(std::slice::from_ref(&s.service_account_attributes.entry_managed_by)))
         }),
         Field::for_managers("serviceAccountAttributes.mail", Attr::new("mail", Shape::Mails), |s| {

@@ -1,4 +1,5 @@
 //! What becomes of SSH keys, POSIX blocks and account policies that a spec no longer has: they stay, for what is absent is managed elsewhere.
+//! And of what only an entry's managers see, when the operator stops being one of them and becomes one again.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +9,7 @@ use kaniop_core::identity::{IdentityKind, Managed, attributes};
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
+use super::walker::{Object, servers};
 use crate::fields::settle_pinned;
 use crate::server::shared;
 
@@ -101,4 +103,25 @@ async fn ssh_keys_that_are_left_out_stay_and_an_empty_map_removes_them() {
     assert_eq!((requests, keys(&one)), (1, vec!["laptop".to_owned()]));
     let (requests, none) = settled::<KanidmPersonAccount>("block-keys", &spec(json!({}))).await;
     assert_eq!((requests, keys(&none)), (1, Vec::new()));
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_service_account_that_the_operator_manages_again_gets_what_it_could_not_see_meanwhile() {
+    let spec = |manager: &str, mail: &str| {
+        let attributes = json!({
+            "displayname": "Hidden", "entryManagedBy": manager, "mail": [mail], "accountExpire": "2036-01-02T03:04:05Z",
+        });
+        serde_json::from_value(json!({ "kanidmRef": { "name": "idm" }, "serviceAccountAttributes": attributes }))
+            .unwrap()
+    };
+    let mut account = Object::<KanidmServiceAccount>::new(&servers()[0], "blocks".to_owned(), "walk-hidden");
+    let (requests, _, before) = account.rest(&spec("idm_admins", "first@hidden.example.test"), false).await.unwrap();
+    assert_eq!((requests, before.contains_key("account_expire")), (2, true));
+    let (requests, _, hidden) = account.rest(&spec("walk-fans", "second@hidden.example.test"), true).await.unwrap();
+    assert_eq!((requests, hidden.contains_key("mail"), hidden.contains_key("account_expire")), (1, false, false));
+    let (requests, _, after) = account.rest(&spec("walk-owners", "second@hidden.example.test"), false).await.unwrap();
+    assert_eq!(requests, 2, "its manager, and then what only managers may set");
+    assert_eq!(after["mail"], ["second@hidden.example.test (primary)".to_owned()].into());
+    assert_eq!(after["account_expire"], before["account_expire"]);
 }

@@ -102,8 +102,15 @@ const MEMBERS: &[&str] = &[
 ];
 const SCOPING: &[&str] =
     &["walk-crew", "walk-crew@example.test", "Walk-Team", "walk-fans@example.test", "idm_all_persons"];
-/// Whoever manages a service account has the operator in it.
-const MANAGERS: &[&str] = &["idm_admins", "IDM_admins@example.test", "walk-owners", "kaniop-operator"];
+/// The operator is in all of them but one.
+const MANAGERS: &[&str] = &["idm_admins", "IDM_admins@example.test", "walk-owners", "kaniop-operator", STRANGERS];
+const STRANGERS: &str = "walk-fans";
+
+/// Whether the server hides from the operator what only an entry's managers see.
+pub fn is_hidden(spec: &Json) -> bool {
+    spec["serviceAccountAttributes"]["entryManagedBy"] == STRANGERS
+}
+
 const WORDS: &[&str] = &["openid", "email", "groups", "Read_1", "_", "0"];
 const LANDINGS: &[&str] = &[
     "https://walk.example.test",
@@ -125,6 +132,8 @@ const TIMES: &[&str] = &[
     "2026-01-02T05:04:05+02:00",
     "2036-12-31T23:59:59.999999Z",
     "1999-12-31T23:59:59.5Z",
+    "2030-06-07T08:09:10.123456789-09:30",
+    "0001-01-01T00:00:00Z",
     "1969-07-20T20:17:40Z",
     "9998-12-31T23:59:59Z",
 ];

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kaniop_core::entry::{Entry, Join, Snapshot, Value};
-use kaniop_core::identity::{Field, Wanted};
+use kaniop_core::identity::Field;
+use serde_json::Value as Json;
 use uuid::Uuid;
 
 /// What an entry shows, by attribute: names stand for UUIDs, sets have no order, and what the server takes for the same is the same.
@@ -24,22 +25,31 @@ pub enum Rule {
     AtLeast,
     /// It stays as it is.
     Left,
+    /// The operator cannot see it.
+    Hidden,
 }
 
 /// The rule of each attribute that a kind's table has.
 pub type Rules = BTreeMap<&'static str, Rule>;
 
-fn rule<S>(field: &Field<S>, spec: &S) -> Rule {
-    match (field.want)(spec) {
-        Wanted::Unmanaged => Rule::Left,
-        Wanted::AtLeast(_) => Rule::AtLeast,
-        Wanted::Invalid(why) => panic!("the walk made a spec that cannot be: {}: {why}", field.name),
-        _ => Rule::Exactly,
-    }
+/// What the documents promise, told from the spec as it is written: what is absent is left alone, but for what an account policy leaves out.
+pub fn rules<S>(fields: &'static [Field<S>], spec: &Json, hidden: bool) -> Rules {
+    let rule = |field: &Field<S>| match at(spec, field.name) {
+        _ if hidden && field.for_managers => Rule::Hidden,
+        Some(_) if field.name == "members" && spec["membersPolicy"] == "Additive" => Rule::AtLeast,
+        Some(_) => Rule::Exactly,
+        None if field.name.starts_with(POLICY) && spec[POLICY].is_object() => Rule::Exactly,
+        None => Rule::Left,
+    };
+    fields.iter().map(|field| (field.attr.name, rule(field))).collect()
 }
 
-pub fn rules<S>(fields: &'static [Field<S>], spec: &S) -> Rules {
-    fields.iter().map(|field| (field.attr.name, rule(field, spec))).collect()
+/// Inside this block, what is absent is reset.
+const POLICY: &str = "accountPolicy";
+
+/// What a spec says at a path. An explicit null says nothing.
+pub fn at<'s>(spec: &'s Json, path: &str) -> Option<&'s Json> {
+    path.split('.').try_fold(spec, |value, name| value.get(name)).filter(|value| !value.is_null())
 }
 
 pub fn portrait(entry: &Entry, seen: &Snapshot) -> Portrait {
@@ -91,6 +101,8 @@ pub struct Passage<'a> {
     pub fresh: &'a Portrait,
     /// What the object itself had added to sets that others add to as well.
     pub ours: &'a BTreeSet<String>,
+    /// Whether the operator could not see all of the entry before: then it has to become one of its managers first.
+    pub was_hidden: bool,
 }
 
 impl Passage<'_> {
@@ -103,6 +115,7 @@ impl Passage<'_> {
             let of = |portrait: &Portrait| portrait.get(name).cloned().unwrap_or_default();
             let (was, is, fresh) = (of(before), of(self.after), of(self.fresh));
             let (wanted, why): (BTreeSet<_>, _) = match self.rules.get(name.as_str()) {
+                Some(Rule::Hidden) => (BTreeSet::new(), "nothing that the operator sees"),
                 Some(Rule::Exactly) => (fresh, "as a fresh apply of the spec gives"),
                 Some(Rule::AtLeast) => {
                     let lost: BTreeSet<_> = self.ours.difference(&fresh).cloned().collect();
@@ -136,8 +149,11 @@ impl Passage<'_> {
         let extended =
             self.after.get(CLASS).map_or(0, |has| classes.iter().filter(|class| has.contains(**class)).count());
         let provisional = created == 1 && draws_uuids;
-        let put = provisional || of(Rule::Exactly).filter(changed).any(|field| created == 0 || !field.at_creation);
+        let put: Vec<_> =
+            of(Rule::Exactly).filter(changed).filter(|field| created == 0 || !field.at_creation).collect();
+        let afterwards = self.was_hidden && put.iter().any(|field| field.for_managers);
+        let put = provisional || put.iter().any(|field| !(self.was_hidden && field.for_managers));
         let adjusted = created == 0 && of(Rule::AtLeast).any(|field| changed(&field));
-        created + extended + usize::from(put) + usize::from(adjusted)
+        created + extended + usize::from(put) + usize::from(afterwards) + usize::from(adjusted)
     }
 }

@@ -8,14 +8,15 @@ use std::sync::OnceLock;
 use kaniop_core::entry::{Snapshot, Step};
 use kaniop_core::identity::{Desired, Field, IdentityKind, Managed, attributes, plan};
 use kaniop_core::name::{OPERATOR_ACCOUNT, Owner};
+use kaniop_core::reason::Reason;
 use kaniop_kanidm::Client;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
 use super::generator::{Stop, sequence};
-use super::hints::{GROUPS, PEOPLE, Variant};
-use super::oracle::{Passage, Portrait, Rule, Rules, portrait, rules};
+use super::hints::{GROUPS, PEOPLE, Variant, is_hidden};
+use super::oracle::{self, Passage, Portrait, Rule, Rules, at, portrait, rules};
 use crate::entries::{create, group, person};
 use crate::server::{MEMBER, Shared, start_with};
 
@@ -23,7 +24,7 @@ use crate::server::{MEMBER, Shared, start_with};
 const ENDLESS: usize = 8;
 
 /// The server of the walks, and the one of the entries made from nothing.
-fn servers() -> &'static [Shared; 2] {
+pub fn servers() -> &'static [Shared; 2] {
     static SERVERS: OnceLock<[Shared; 2]> = OnceLock::new();
     SERVERS.get_or_init(|| {
         let start = || std::thread::spawn(|| tokio::runtime::Runtime::new().unwrap().block_on(peopled()));
@@ -46,7 +47,7 @@ async fn peopled() -> Shared {
 }
 
 /// An object and what its status would hold.
-struct Object<K> {
+pub struct Object<K> {
     client: Client,
     namespace: String,
     name: &'static str,
@@ -56,7 +57,7 @@ struct Object<K> {
 }
 
 impl<K: IdentityKind<Spec: DeserializeOwned>> Object<K> {
-    fn new(server: &Shared, namespace: String, name: &'static str) -> Self {
+    pub fn new(server: &Shared, namespace: String, name: &'static str) -> Self {
         Self { client: server.operator(), namespace, name, pinned: None, managed: Managed::new(), kind: PhantomData }
     }
 
@@ -65,7 +66,8 @@ impl<K: IdentityKind<Spec: DeserializeOwned>> Object<K> {
     }
 
     /// Carries out plans until nothing is left: how many requests that took, and what the entry is then.
-    async fn rest(&mut self, spec: &K::Spec) -> Result<(usize, Uuid, Portrait), String> {
+    /// Where the operator cannot see all of it, that is the one thing that plans find fault with.
+    pub async fn rest(&mut self, spec: &K::Spec, hidden: bool) -> Result<(usize, Uuid, Portrait), String> {
         let attrs = attributes();
         let owner = Owner { kind: K::KIND, namespace: &self.namespace, name: self.name, entry: self.name };
         for requests in 0..ENDLESS {
@@ -73,8 +75,13 @@ impl<K: IdentityKind<Spec: DeserializeOwned>> Object<K> {
             let want =
                 Desired::<K> { pinned: self.pinned, managed: &self.managed, ..Desired::first(owner.clone(), spec) };
             let planned = plan(&want, &seen);
-            if let Some(finding) = planned.findings.first() {
+            let (denied, others): (Vec<_>, Vec<_>) =
+                planned.findings.iter().partition(|finding| finding.reason == Reason::AccessDenied);
+            let lacks = hidden && planned.step.is_none() && denied.is_empty();
+            if let Some(finding) = others.iter().chain(denied.iter().filter(|_| !hidden)).next() {
                 return Err(format!("{}: {}", finding.reason, finding.message));
+            } else if lacks {
+                return Err("nothing is said of what the operator cannot see".to_owned());
             }
             self.pinned = planned.entry.filter(|_| planned.pin).or(self.pinned);
             let Some(step) = planned.step else {
@@ -118,6 +125,8 @@ struct Walker<K> {
     last: Option<Portrait>,
     /// Members whom the object itself added while others may add some too.
     ours: BTreeSet<String>,
+    /// Whether the operator cannot see all of the entry.
+    hidden: bool,
     /// Where it was, with what its spec managed there.
     been: Vec<(Json, Portrait)>,
     /// How often somebody else changed something.
@@ -130,7 +139,7 @@ pub async fn walk<K: IdentityKind<Spec: DeserializeOwned>>(variant: &'static Var
     println!("walk of {}: KANIOP_WALK_SEED={seed} KANIOP_WALK_STEPS={steps}", variant.name);
     let object = Object::<K>::new(&servers()[0], "walk".to_owned(), variant.name);
     let (last, ours, been) = (None, BTreeSet::new(), Vec::new());
-    let mut walker = Walker { variant, object, last, ours, been, strangers: 0 };
+    let mut walker = Walker { variant, object, last, ours, hidden: false, been, strangers: 0 };
     let mut before = Json::Null;
     for (nth, stop) in sequence(variant, seed, steps).0.into_iter().enumerate() {
         if let Err(fault) = walker.step(nth, &stop).await {
@@ -156,16 +165,25 @@ fn given<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
 impl<K: IdentityKind<Spec: DeserializeOwned>> Walker<K> {
     async fn step(&mut self, nth: usize, stop: &Stop) -> Result<(), String> {
         let spec: K::Spec = read(&stop.spec)?;
-        let rules = rules(K::FIELDS, &spec);
+        let hidden = is_hidden(&stop.spec);
+        let rules = rules(K::FIELDS, &stop.spec, hidden);
         let draws = K::COLLECTION.draws_uuids();
-        let (requests, _, after) = self.object.rest(&spec).await?;
-        let (made, fresh) = self.fresh(nth, &spec).await.map_err(|fault| format!("made from nothing: {fault}"))?;
+        let (requests, _, after) = self.object.rest(&spec, hidden).await?;
+        let (made, fresh) =
+            self.fresh(nth, &spec, hidden).await.map_err(|fault| format!("made from nothing: {fault}"))?;
 
         let nobody = BTreeSet::new();
-        let passage = Passage { rules: &rules, before: None, after: &fresh, fresh: &fresh, ours: &nobody };
-        same("a creation", made, passage.requests(K::FIELDS, draws))?;
         let passage =
-            Passage { rules: &rules, before: self.last.as_ref(), after: &after, fresh: &fresh, ours: &self.ours };
+            Passage { rules: &rules, before: None, after: &fresh, fresh: &fresh, ours: &nobody, was_hidden: false };
+        same("a creation", made, passage.requests(K::FIELDS, draws))?;
+        let passage = Passage {
+            rules: &rules,
+            before: self.last.as_ref(),
+            after: &after,
+            fresh: &fresh,
+            ours: &self.ours,
+            was_hidden: self.hidden,
+        };
         passage.fault().map_or(Ok(()), Err)?;
         same("the step", requests, passage.requests(K::FIELDS, draws))?;
 
@@ -180,14 +198,21 @@ impl<K: IdentityKind<Spec: DeserializeOwned>> Walker<K> {
             None => self.been.push((stop.spec.clone(), now)),
         }
         self.remember(&rules, &fresh);
-        self.last = Some(after);
-        self.stranger(&spec, stop, &rules).await
+        let before = self.last.replace(after).unwrap_or_default();
+        self.hidden = hidden;
+        if !hidden {
+            return self.stranger(&spec, stop, &rules).await;
+        }
+        // It is still there.
+        let unseen = before.into_iter().filter(|(attr, _)| rules.get(attr.as_str()) == Some(&Rule::Hidden));
+        self.last.get_or_insert_default().extend(unseen);
+        Ok(())
     }
 
     /// An entry of the same name made from nothing with the same spec, on a server where nobody has its name, addresses and numbers yet.
-    async fn fresh(&self, nth: usize, spec: &K::Spec) -> Result<(usize, Portrait), String> {
+    async fn fresh(&self, nth: usize, spec: &K::Spec, hidden: bool) -> Result<(usize, Portrait), String> {
         let mut twin = Object::<K>::new(&servers()[1], format!("fresh-{nth}"), self.variant.name);
-        let (requests, uuid, portrait) = twin.rest(spec).await?;
+        let (requests, uuid, portrait) = twin.rest(spec, hidden).await?;
         let gone = twin.client.execute(&Step::Delete { uuid }, &[]).await;
         gone.map_err(|error| format!("its deletion: {error}"))?;
         Ok((requests, portrait))
@@ -203,15 +228,20 @@ impl<K: IdentityKind<Spec: DeserializeOwned>> Walker<K> {
 
     /// Somebody else sets what the spec does not manage: nothing is planned because of it, and it stays.
     async fn stranger(&mut self, spec: &K::Spec, stop: &Stop, rules: &Rules) -> Result<(), String> {
-        let theirs = stop.strangers.iter().filter_map(|spec| read::<K::Spec>(spec).ok()).find(|theirs| {
-            let change = |field: &&Field<K::Spec>| (field.want)(spec) != (field.want)(theirs);
-            let changed: Vec<_> = K::FIELDS.iter().filter(change).collect();
+        let theirs = stop.strangers.iter().find(|theirs| {
+            let rules_then = oracle::rules(K::FIELDS, theirs, false);
+            let differs = |field: &&Field<K::Spec>| {
+                at(&stop.spec, field.name) != at(theirs, field.name)
+                    || rules.get(field.attr.name) != rules_then.get(field.attr.name)
+            };
+            let changed: Vec<_> = K::FIELDS.iter().filter(differs).collect();
             !changed.is_empty() && changed.iter().all(|field| rules.get(field.attr.name) == Some(&Rule::Left))
         });
         let ours = self.object.managed.clone();
         let shared = rules.get(MEMBER.name) == Some(&Rule::AtLeast) && !stop.strangers.is_empty();
-        if let Some(theirs) = &theirs {
-            self.object.rest(theirs).await.map_err(|fault| format!("somebody else: {fault}"))?;
+        if let Some(theirs) = theirs {
+            let theirs = read(theirs)?;
+            self.object.rest(&theirs, false).await.map_err(|fault| format!("somebody else: {fault}"))?;
         }
         if shared {
             let added =
@@ -223,7 +253,7 @@ impl<K: IdentityKind<Spec: DeserializeOwned>> Walker<K> {
         let entry = seen.find(self.variant.name).ok_or("the entry is gone")?;
         let left = portrait(entry, &seen);
         self.strangers += usize::from(self.last.as_ref() != Some(&left));
-        let (requests, _, after) = self.object.rest(spec).await?;
+        let (requests, _, after) = self.object.rest(spec, false).await?;
         same("what somebody else set", requests, 0)?;
         if after != left {
             return Err(format!("somebody else had made it {left:?} and it is {after:?}"));
