@@ -40,7 +40,7 @@ pub(crate) struct Options {
 /// Runs the demo, or removes it.
 ///
 /// # Errors
-/// With what failed; what was made is removed again then, unless it is to be kept. Before anything was installed, that is at most the cluster.
+/// With what failed; what this run made is removed again then, unless it is to be kept. What was there before it stays.
 pub(crate) fn run(options: &Options) -> Result<()> {
     interrupt::watch()?;
     let cluster = Cluster::from_env()?;
@@ -49,17 +49,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return down(&cluster);
     }
     let start = Instant::now();
-    let is_new = cluster.is_new();
-    let prepared = prepare(&cluster, is_new);
-    // What was there before this run is not taken away because this run could not begin.
-    let has_begun = is_new || prepared.is_ok();
+    let mut before = Before { is_new: cluster.is_new(), was_up: install::answers(&cluster), things: None };
+    let prepared = prepare(&cluster, &mut before);
     if let Err(error) = prepared.and_then(|images| up(&cluster, &images)) {
-        if !has_begun {
-            note("nothing was installed, and nothing is removed");
-        } else if options.keep {
+        if options.keep {
             note("everything is left as it is; `make demo-down` removes it");
-        } else if let Err(second) = down(&cluster) {
-            note(format!("and it could not be removed: {second:#}"));
+        } else if let Err(second) = undo(&cluster, &before) {
+            note(format!("and what this run made could not be removed: {second:#}"));
         }
         return Err(error.context("the demo failed"));
     }
@@ -67,17 +63,29 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// How this run found the cluster.
+struct Before {
+    /// Absent, not even as data.
+    is_new: bool,
+    /// Running.
+    was_up: bool,
+    /// What was on it that we might have made; unknown until it was looked at, which comes before anything is installed.
+    things: Option<Vec<Thing>>,
+}
+
 /// Everything that comes before something is installed.
-fn prepare(cluster: &Cluster, is_new: bool) -> Result<Images> {
+fn prepare(cluster: &Cluster, before: &mut Before) -> Result<Images> {
     println!("\n== machine and cluster");
     if !cluster.is_external() {
         setup::setup()?;
     }
     cluster.up()?;
-    if is_new {
+    if before.is_new {
         write(&mark(), "the cluster was brought up by the demo\n")?;
     }
-    ownership::refuse_others(&look(cluster)?)?;
+    let things = look(cluster)?;
+    ownership::refuse_others(&things)?;
+    before.things = Some(things);
     println!("\n== images");
     let images = images::ensure(cluster)?;
     interrupt::check()?;
@@ -106,12 +114,7 @@ fn down(cluster: &Cluster) -> Result<()> {
         return Ok(());
     };
     println!("\n== removing the demo");
-    if ownership::ours(&things, Kind::Namespace).contains(&NAMESPACE) {
-        phase("remove the quickstart", || {
-            let delete = ["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=8m"];
-            output(&mut cluster.kubectl(delete)).map(drop)
-        })?;
-    }
+    remove_quickstart(cluster, &things)?;
     install::uninstall(cluster)?;
     if !cluster.is_external() {
         note(
@@ -119,6 +122,37 @@ fn down(cluster: &Cluster) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Takes away what this run made: all of a cluster that was not there, else what was not on it.
+fn undo(cluster: &Cluster, before: &Before) -> Result<()> {
+    println!("\n== removing what this run made");
+    if before.is_new {
+        return cluster.down(false);
+    }
+    match &before.things {
+        None => note("nothing was installed, and nothing is removed"),
+        Some(things) => {
+            let made = ownership::since(look(cluster)?, things);
+            remove_quickstart(cluster, &made)?;
+            install::remove(cluster, &made)?;
+            if !things.is_empty() {
+                note("what an earlier run made is left; `make demo-down` removes it");
+            }
+        }
+    }
+    // It was stopped, with its data.
+    if before.was_up { Ok(()) } else { cluster.down(true) }
+}
+
+fn remove_quickstart(cluster: &Cluster, things: &[Thing]) -> Result<()> {
+    if !ownership::ours(things, Kind::Namespace).contains(&NAMESPACE) {
+        return Ok(());
+    }
+    phase("remove the quickstart", || {
+        let delete = ["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=8m"];
+        output(&mut cluster.kubectl(delete)).map(drop)
+    })
 }
 
 /// Whether the whole cluster goes: it is the demo's own, and nobody has put a Kaniop of theirs there since. When it does not answer, that it
@@ -209,9 +243,17 @@ fn show(cluster: &Cluster) -> Result<()> {
     println!("\n== as Kubernetes shows it");
     interactive(&mut cluster.kubectl(["get", "kaniop", "-n", NAMESPACE]))?;
     let kubectl = if cluster.is_external() { "kubectl" } else { "cargo xtask kubectl --" };
+    if !cluster.is_external() {
+        println!(
+            "\nThe cluster has a network of its own, which a plain kubectl does not reach. From this checkout:\n  \
+             cargo xtask kubectl -- …\n  cargo xtask helm -- …\n  cargo xtask in-network -- PROGRAM …"
+        );
+    }
     println!(
         "\nThe administrators' passwords are in a Secret:\n  {kubectl} get secret {KANIDM}-admin-passwords -n {NAMESPACE} \
-         -o jsonpath='{{.data.IDM_ADMIN_PASSWORD}}' | base64 -d\n\nWhat to try next:\n  \
+         -o jsonpath='{{.data.IDM_ADMIN_PASSWORD}}' | base64 -d\n\nSo is the link with which ada sets a first credential:\n  \
+         {kubectl} get secret ada-credential-reset -n {NAMESPACE} -o jsonpath='{{.data.url}}' | base64 -d\n\n\
+         How to log in with either: docs/src/start/try-it.md\n\nWhat to try next:\n  \
          {kubectl} patch person ada -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"personAttributes\":{{\"displayname\":\"Ada King\"}}}}}}'\n  \
          {kubectl} patch kg crew -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"members\":[\"ada\"]}}}}'\n  \
          {kubectl} describe person ada -n {NAMESPACE}\n  \

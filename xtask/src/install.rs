@@ -11,7 +11,7 @@ use crate::cluster::{Cluster, layout, require_root};
 use crate::command::{output, output_with_input, succeeds, tail};
 use crate::images::Images;
 use crate::outside;
-use crate::ownership::{self, Kind};
+use crate::ownership::{self, Kind, Thing};
 use crate::report::{note, phase};
 use crate::workspace::{output_folder, root, write};
 
@@ -93,19 +93,27 @@ fn values(images: &Images) -> Vec<String> {
 /// # Errors
 /// When the cluster refuses, or objects are not released.
 pub(crate) fn uninstall(cluster: &Cluster) -> Result<()> {
-    // The definitions go first: while they do, the operator releases the objects, which without it would stay for ever.
     let things = ownership::look(cluster, &[NAMESPACE])?;
     if let Some(spared) = ownership::spared(&things) {
         note(format!("left alone, because neither demo nor tests made it: {spared}"));
     }
-    let definitions = ownership::ours(&things, Kind::Definition);
+    remove(cluster, &things)
+}
+
+/// Removes those of the definitions and of the operator's namespace that are among these things and ours.
+///
+/// # Errors
+/// As [`uninstall`].
+pub(crate) fn remove(cluster: &Cluster, things: &[Thing]) -> Result<()> {
+    // The definitions go first: while they do, the operator releases the objects, which without it would stay for ever.
+    let definitions = ownership::ours(things, Kind::Definition);
     if !definitions.is_empty() {
         phase("remove the kinds", || {
             let delete = ["delete", "customresourcedefinitions", "--ignore-not-found", "--timeout=3m"];
             output(cluster.kubectl(delete).args(&definitions))
         })?;
     }
-    if ownership::ours(&things, Kind::Namespace).is_empty() {
+    if !ownership::ours(things, Kind::Namespace).contains(&NAMESPACE) {
         return Ok(());
     }
     phase("remove the operator", || {

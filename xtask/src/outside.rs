@@ -11,7 +11,9 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kaniop_outside::Server;
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,16 +63,21 @@ pub(crate) fn ensure_certificate(cluster: &Cluster, namespace: &str, name: &str,
     install::apply(cluster, &object.to_string())
 }
 
+/// Name of the authority. Another one than the certificate's: OpenSSL takes a certificate that is issued by its own name for self-signed.
+const AUTHORITY: &str = "Kaniop demo authority";
+
 /// A certificate for `host`: the authority's certificate, its own, its key, as PEM. The authority's key is dropped.
 fn certificate(host: &str) -> Result<(String, String, String)> {
     let authority_key = KeyPair::generate()?;
     let mut authority = CertificateParams::new(Vec::new())?;
+    authority.distinguished_name.push(DnType::CommonName, AUTHORITY);
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let authority_pem = authority.self_signed(&authority_key)?.pem();
     let issuer = Issuer::new(authority, authority_key);
     let key = KeyPair::generate()?;
     let mut leaf = CertificateParams::new(vec![host.to_owned()])?;
+    leaf.distinguished_name.push(DnType::CommonName, host);
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     leaf.use_authority_key_identifier_extension = true;
@@ -181,5 +188,18 @@ mod tests {
                 && key.contains("PRIVATE KEY")
         );
         assert_ne!(certificate("idm.example.com").unwrap().1, leaf);
+    }
+
+    #[test]
+    fn authority_and_certificate_have_different_names() {
+        let (authority, leaf, _) = certificate("idm.example.com").unwrap();
+        let names = |pem: &str, name: &str| {
+            let lines: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
+            let der = BASE64_STANDARD.decode(lines).unwrap();
+            der.windows(name.len()).filter(|part| *part == name.as_bytes()).count()
+        };
+        // Issuer and subject; the host stands among the names that the certificate is for too.
+        assert_eq!((names(&authority, AUTHORITY), names(&authority, "idm.example.com")), (2, 0));
+        assert_eq!((names(&leaf, AUTHORITY), names(&leaf, "idm.example.com")), (1, 2));
     }
 }

@@ -111,6 +111,12 @@ pub(crate) fn ours(things: &[Thing], kind: Kind) -> Vec<&str> {
     things.iter().filter(|thing| thing.ours && thing.kind == kind).map(|thing| thing.name.as_str()).collect()
 }
 
+/// Those that were not there before.
+pub(crate) fn since(mut things: Vec<Thing>, before: &[Thing]) -> Vec<Thing> {
+    things.retain(|thing| !before.iter().any(|old| (old.kind, &old.name) == (thing.kind, &thing.name)));
+    things
+}
+
 /// What is left alone, for people; nothing when all of it is ours.
 pub(crate) fn spared(things: &[Thing]) -> Option<String> {
     (!all_ours(things)).then(|| names(things.iter().filter(|thing| !thing.ours)))
@@ -190,6 +196,18 @@ mod tests {
         assert_eq!(ours(&things, Kind::Namespace), ["quickstart"]);
         let error = refuse_others(&things).unwrap_err().to_string();
         assert!(!error.contains("quickstart") && !error.contains("kanidmgroups"), "{error}");
+    }
+
+    #[test]
+    fn what_was_there_before_is_not_new_whoever_made_it() {
+        let before = seen("kanidms.kaniop.rs cargo-xtask\n", "kaniop-system \n");
+        let after = seen(
+            "kanidms.kaniop.rs cargo-xtask\nkanidmgroups.kaniop.rs cargo-xtask\n",
+            "kaniop-system cargo-xtask\nquickstart cargo-xtask\n",
+        );
+        let new = since(after, &before);
+        assert_eq!(ours(&new, Kind::Definition), ["kanidmgroups.kaniop.rs"]);
+        assert_eq!(ours(&new, Kind::Namespace), ["quickstart"]);
     }
 
     #[test]

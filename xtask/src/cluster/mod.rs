@@ -30,6 +30,9 @@ use crate::{command, tools};
 /// The variable that says whose cluster is used.
 pub(crate) const VARIABLE: &str = "KANIOP_CLUSTER";
 
+/// How a person reaches the development cluster. Not by its kubeconfig alone: its addresses exist in its own network only.
+const ACCESS: &str = "it has a network of its own: `cargo xtask kubectl -- get pods -A`; any other program: `cargo xtask in-network -- PROGRAM`";
+
 /// A cluster to work with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cluster {
@@ -92,8 +95,7 @@ impl Cluster {
             Self::Development { .. } => {
                 say("cluster up");
                 up::up()?;
-                note(format_args!("kubeconfig: {}", self.kubeconfig().display()));
-                note("kubectl: cargo xtask kubectl -- get pods -A");
+                note(ACCESS);
                 Ok(())
             }
             Self::External { .. } => self.verify(),

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::layout::{self, RUN};
-use super::{components, config, up};
+use super::{components, up};
 use crate::command::output;
 use crate::process;
 use crate::report::{note, say};
@@ -32,7 +32,6 @@ pub(crate) fn status() -> Result<()> {
         bail!("the cluster is only partly up; `cargo xtask cluster up` repairs it");
     }
     say(output(&mut up::kubectl(&["get", "nodes,storageclasses"]))?.trim_end());
-    note(format_args!("kubeconfig: {}", layout::data(config::ADMIN_KUBECONFIG).display()));
-    note("kubectl: cargo xtask kubectl -- get pods -A");
+    note(super::ACCESS);
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Result;
 use clap::CommandFactory;
+use kaniop_core::reason::Reason;
 
 use super::{Rule, Source};
 
@@ -15,6 +16,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { says: "every page of the book is in its summary", check: pages_are_listed },
     Rule { says: "every make target is one line and is in its help", check: makefile_is_thin },
     Rule { says: "every example is applied by a test", check: examples_are_tested },
+    Rule { says: "every event that the operator tells of is explained, and no other", check: events_are_explained },
     Rule { says: "the recipe of a field is true: a text stands in three places", check: a_field_has_three_places },
 ];
 
@@ -165,6 +167,35 @@ fn examples_are_tested(sources: &[Source]) -> Result<Vec<String>> {
     Ok(untested.map(|name| format!("examples/{name}")).collect())
 }
 
+/// Where events are explained.
+const EVENTS: &str = "docs/src/reference/events.md";
+
+/// The words of events are the texts of two or more capitalised parts in the files that tell of something. Reasons of `Ready` are told too; they have a
+/// page of their own.
+fn events_are_explained(sources: &[Source]) -> Result<Vec<String>> {
+    let is_reason = |word: &str| Reason::ALL.iter().any(|(reason, _)| reason.as_str() == word);
+    let telling = sources.iter().filter(|source| source.is_of("kaniop-operator")).map(Source::code);
+    let telling = telling.filter(|code| code.contains("Notice {") || code.contains(".tell("));
+    let told: BTreeSet<String> =
+        telling.flat_map(|code| quoted(&code).map(str::to_owned).collect::<Vec<_>>()).collect();
+    let rows = text(sources, EVENTS).lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let explained: BTreeSet<_> = rows.collect();
+    let lacking = told.iter().filter(|word| is_event(word) && !is_reason(word) && !explained.contains(word.as_str()));
+    let lacking = lacking.map(|word| format!("{EVENTS} lacks {word}"));
+    let stale = explained.iter().filter(|word| !told.contains(**word));
+    Ok(lacking.chain(stale.map(|word| format!("{EVENTS} has {word}, which is never told"))).collect())
+}
+
+fn quoted(code: &str) -> impl Iterator<Item = &str> {
+    code.lines().flat_map(|line| line.split('"').skip(1).step_by(2))
+}
+
+fn is_event(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_uppercase())
+        && word.chars().all(|c| c.is_ascii_alphabetic())
+        && word.chars().filter(char::is_ascii_uppercase).count() > 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{holds, sample};
@@ -196,6 +227,19 @@ mod tests {
         holds(RULES, "the recipe of a field");
         let strayed = a_field_has_three_places(&sample("crates/kaniop-operator/src/a.rs", "\"legalname\"")).unwrap();
         assert_eq!(strayed.len(), 4, "{strayed:?}");
+    }
+
+    #[test]
+    fn events_are_explained_and_explained_ones_are_told() {
+        holds(RULES, "every event");
+        let page = (EVENTS, "| reason | |\n|---|---|\n| `EntryCreated` | x |\n| `EntryGone` | x |\n");
+        let code = "self.tell(\"EntryCreated\", \"EntryExists is a reason\");\nself.tell(\"EntryMoved\", \"Moved\");\nif x == \"EntryExists\" {}";
+        assert_eq!(
+            events_are_explained(&with(page, "crates/kaniop-operator/src/a.rs", code)).unwrap(),
+            [format!("{EVENTS} lacks EntryMoved"), format!("{EVENTS} has EntryGone, which is never told")]
+        );
+        let silent = with((EVENTS, ""), "crates/kaniop-operator/src/a.rs", "\"RecoverAccount\"");
+        assert_eq!(events_are_explained(&silent).unwrap().len(), 0);
     }
 
     #[test]
