@@ -34,6 +34,9 @@ pub const TOKEN_LABEL: &str = "apitoken.kaniop.rs/label";
 /// On every Secret of an identity: name of the object.
 pub const ACCOUNT: &str = "credential.kaniop.rs/account";
 
+/// Longest value of a label.
+pub const LONGEST_LABEL: usize = 63;
+
 /// What kind of credential it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
@@ -306,7 +309,7 @@ impl Holder {
     pub fn metadata(&self, name: &str) -> ObjectMeta {
         let labels = [(labels::MANAGED_BY, &self.manager), (ACCOUNT, &self.owner.name)];
         // A name may be longer than a label's value; then it is only not found by hand.
-        let labels = labels.into_iter().filter(|(_, value)| value.len() <= 63);
+        let labels = labels.into_iter().filter(|(_, value)| value.len() <= LONGEST_LABEL);
         ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(self.namespace.clone()),

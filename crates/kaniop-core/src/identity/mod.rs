@@ -31,6 +31,7 @@ pub use field::{Field, Wanted};
 pub use oauth2::IMAGE;
 pub use ownership::Adoption;
 pub use report::{Outcome, report};
+pub use service_account::password_secret;
 
 use crate::condition::Statement;
 use crate::entry::{Attr, Collection, Entry, Newcomer, Shape, Snapshot, Step, Value};

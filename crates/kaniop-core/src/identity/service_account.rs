@@ -61,10 +61,9 @@ impl IdentityKind for KanidmServiceAccount {
             let expiry = token.expiry.as_ref().map(|time| time.0);
             wanted(name, Credential::ApiToken { label, purpose, expiry }, &spec.api_token_rotation)
         });
-        let password = spec.generate_credentials.then(|| {
-            let name = format!("{}-kanidm-service-account-credentials", owner.name);
-            wanted(name, Credential::Password, &spec.credentials_rotation)
-        });
+        let password = spec
+            .generate_credentials
+            .then(|| wanted(password_secret(owner.name), Credential::Password, &spec.credentials_rotation));
         tokens.chain(password).collect()
     }
 
@@ -85,6 +84,12 @@ impl IdentityKind for KanidmServiceAccount {
         let managed_by = seen.find(&attributes.entry_managed_by)?.uuid;
         Some(Newcomer::ServiceAccount { displayname: attributes.displayname.clone(), managed_by })
     }
+}
+
+/// Name of the Secret with the account's password.
+#[must_use]
+pub fn password_secret(object: &str) -> String {
+    format!("{object}-kanidm-service-account-credentials")
 }
 
 /// Name of a token's Secret where the spec gives none: a label may have what a name may not.

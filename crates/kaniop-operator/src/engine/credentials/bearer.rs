@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use kaniop_api::IdentityStatus;
 use kaniop_api::service_account::TokenPurpose;
 use kaniop_core::cluster::labels;
-use kaniop_core::identity::Finding;
+use kaniop_core::entry::Collection;
 use kaniop_core::identity::credential::{
-    self, ACCOUNT, Credential, FORCE_ROTATION, Held, Known, LiveToken, Next, Wanted,
+    self, ACCOUNT, Credential, FORCE_ROTATION, Held, Known, LONGEST_LABEL, LiveToken, Next, Wanted,
 };
+use kaniop_core::identity::{Finding, password_secret};
 use kaniop_kanidm::{ApiToken, Error as KanidmError, Purpose};
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
@@ -163,7 +164,19 @@ impl<K: Managed> Engine<K> {
             return Ok(());
         }
         let names: Vec<_> = wanted.iter().map(|wanted| wanted.name.as_str()).collect();
-        let selector = format!("{}={},{ACCOUNT}={}", labels::MANAGED_BY, scene.holder.manager, scene.owner.name);
+        let password = password_secret(scene.owner.name);
+        if K::COLLECTION == Collection::ServiceAccount
+            && !names.contains(&password.as_str())
+            && matches!(self.stored(scene, &password).await?, Ok(Some(_)))
+        {
+            // No server takes a password away. One that nobody is told makes the old one void.
+            self.ctx.guard.check()?;
+            drop(scene.usable.target.client().generate_password(scene.entry.uuid).await?);
+        }
+        let mut selector = format!("{}={}", labels::MANAGED_BY, scene.holder.manager);
+        if scene.owner.name.len() <= LONGEST_LABEL {
+            selector = format!("{selector},{ACCOUNT}={}", scene.owner.name);
+        }
         let pruned = apply::prune_secrets(&self.ctx, &scene.owner, &selector, &names).await?;
         if pruned > 0 {
             self.tell(scene.object, "SecretsRemoved", &format!("{pruned} Secret(s) not wanted any more")).await;

@@ -151,7 +151,7 @@ async fn a_token_that_somebody_revoked_is_issued_again() {
 }
 
 #[tokio::test]
-async fn a_token_whose_purpose_changed_is_issued_anew_and_a_password_that_is_not_wanted_any_more_leaves_no_secret() {
+async fn a_token_whose_purpose_changed_is_issued_anew_and_a_password_that_is_not_wanted_any_more_is_void() {
     let world = Robots::at_rest().await;
     let life = world.live().await;
     let before = world.secret("robot-ci-api-token");
@@ -165,6 +165,7 @@ async fn a_token_whose_purpose_changed_is_issued_anew_and_a_password_that_is_not
     assert_eq!(world.secrets(), ["robot-cd-api-token", "robot-ci-api-token"]);
     let credentials = world.credentials();
     assert_eq!((credentials.issued, credentials.revoked), (3, 1));
+    assert_eq!(credentials.generated, 2, "another password, which nobody was told");
 }
 
 #[tokio::test]
