@@ -1,11 +1,10 @@
 //! What an OAuth2 client has beside attributes that can be set as they should be: its secret, which the server draws, and its picture. When they
-//! should change is decided elsewhere.
+//! should change is decided elsewhere. The server knows these routes by the name of the client, not by its UUID.
 
 use reqwest::Method;
 use reqwest::multipart::{Form, Part};
 use secrecy::SecretString;
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -53,9 +52,8 @@ impl Client {
     ///
     /// # Errors
     /// Whatever a request can meet.
-    pub async fn oauth2_secret(&self, client: Uuid) -> Result<Option<SecretString>, Error> {
-        let id = client.to_string();
-        let call = Call::new(Operation::Other, Method::GET, ["v1", "oauth2", &id, "_basic_secret"]);
+    pub async fn oauth2_secret(&self, client: &str) -> Result<Option<SecretString>, Error> {
+        let call = Call::new(Operation::Other, Method::GET, ["v1", "oauth2", client, "_basic_secret"]);
         self.send(call).await?.decode_secret("the secret of an OAuth2 client")
     }
 
@@ -63,8 +61,8 @@ impl Client {
     ///
     /// # Errors
     /// Whatever a request can meet.
-    pub async fn reset_oauth2_secret(&self, client: Uuid) -> Result<(), Error> {
-        let call = Call::new(Operation::Write, Method::PATCH, ["v1", "oauth2", &client.to_string()])
+    pub async fn reset_oauth2_secret(&self, client: &str) -> Result<(), Error> {
+        let call = Call::new(Operation::Write, Method::PATCH, ["v1", "oauth2", client])
             .body(json!({ "attrs": { "oauth2_rs_basic_secret": [] } }));
         self.send(call).await.map(drop)
     }
@@ -73,11 +71,11 @@ impl Client {
     ///
     /// # Errors
     /// Whatever a request can meet.
-    pub async fn set_oauth2_image(&self, client: Uuid, image: Image) -> Result<(), Error> {
+    pub async fn set_oauth2_image(&self, client: &str, image: Image) -> Result<(), Error> {
         let Image { file_name, content_type, contents } = image;
         let part = Part::bytes(contents).file_name(file_name).mime_str(content_type);
         let part = part.map_err(|error| Error::Endpoint(format!("{content_type:?} is no content type: {error}")))?;
-        let call = Call::new(Operation::Write, Method::POST, ["v1", "oauth2", &client.to_string(), "_image"])
+        let call = Call::new(Operation::Write, Method::POST, ["v1", "oauth2", client, "_image"])
             .form(Form::new().part("image", part));
         self.send(call).await.map(drop)
     }
@@ -86,9 +84,8 @@ impl Client {
     ///
     /// # Errors
     /// Whatever a request can meet.
-    pub async fn delete_oauth2_image(&self, client: Uuid) -> Result<(), Error> {
-        let id = client.to_string();
-        self.send(Call::new(Operation::Write, Method::DELETE, ["v1", "oauth2", &id, "_image"])).await.map(drop)
+    pub async fn delete_oauth2_image(&self, client: &str) -> Result<(), Error> {
+        self.send(Call::new(Operation::Write, Method::DELETE, ["v1", "oauth2", client, "_image"])).await.map(drop)
     }
 }
 

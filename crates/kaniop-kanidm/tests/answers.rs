@@ -208,7 +208,7 @@ async fn no_error_quotes_a_secret_that_came_in_an_unknown_form() {
     let scenario = Scenario::answering("200 OK", "", r#"{"token": "s3cret-new", "secret": ["s3cret-new"]}"#);
     let client = scenario.client();
     let errors = [
-        client.oauth2_secret(ID).await.unwrap_err(),
+        client.oauth2_secret("shop").await.unwrap_err(),
         client.generate_password(ID).await.unwrap_err(),
         client.credential_reset(ID, std::time::Duration::from_secs(60)).await.unwrap_err(),
     ];
@@ -222,9 +222,9 @@ async fn no_error_quotes_a_secret_that_came_in_an_unknown_form() {
 async fn a_picture_travels_as_a_form_with_name_and_type() {
     let scenario = Scenario::answering("200 OK", "", "null");
     let image = Image::new("logo.svg", "image/svg+xml", b"<svg/>".to_vec()).unwrap();
-    scenario.client().set_oauth2_image(ID, image).await.unwrap();
+    scenario.client().set_oauth2_image("shop", image).await.unwrap();
     let request = scenario.seen().remove(0);
-    assert!(request.starts_with(&format!("POST /v1/oauth2/{ID}/_image HTTP/1.1\r\n")), "{request}");
+    assert!(request.starts_with("POST /v1/oauth2/shop/_image HTTP/1.1\r\n"), "{request}");
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let boundary = head.split("content-type: multipart/form-data; boundary=").nth(1).unwrap().lines().next().unwrap();
     let expected = format!(

@@ -15,7 +15,7 @@ impl IdentityKind for KanidmServiceAccount {
     const KIND: &'static str = "KanidmServiceAccount";
     const COLLECTION: Collection = Collection::ServiceAccount;
     const FIELDS: &'static [Field<Self::Spec>] = &[
-        Field::new("serviceAccountAttributes.displayname", Attr::new("displayname", Shape::Text), |s| {
+        Field::for_managers("serviceAccountAttributes.displayname", Attr::new("displayname", Shape::Text), |s| {
             Wanted::text(Some(&s.service_account_attributes.displayname))
         }),
         Field::new("serviceAccountAttributes.entryManagedBy", MANAGED_BY, |s| {

@@ -82,7 +82,7 @@ impl<K: Managed> Engine<K> {
             (Next::Remove, _) | (Next::Fetch { .. }, None) => {
                 self.ctx.guard.check()?;
                 let client = usable.target.client();
-                Ok(match client.delete_oauth2_image(entry.uuid).await {
+                Ok(match client.delete_oauth2_image(&entry.name).await {
                     Ok(()) => usable.target.read(entry.uuid).await.map(|_| Picture::default()),
                     Err(error) => Err(error),
                 })
@@ -127,7 +127,7 @@ async fn put_there(
     mut made: ImageStatus,
 ) -> Result<Picture, KanidmError> {
     let image = Image::new(&format!("picture.{}", kind.extension()), kind.content_type(), bytes)?;
-    usable.target.client().set_oauth2_image(entry.uuid, image).await?;
+    usable.target.client().set_oauth2_image(&entry.name, image).await?;
     let after = usable.target.read(entry.uuid).await?;
     made.digest = after.as_ref().and_then(digest).unwrap_or_default().to_owned();
     tracing::info!(reason = "ImageUpdated", sha256 = made.sha256, "changed on the server");

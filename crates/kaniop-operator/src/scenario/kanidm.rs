@@ -105,6 +105,11 @@ impl Kanidm {
 }
 
 impl Held {
+    /// UUID of the entry of this name.
+    fn uuid_of(&self, name: &str) -> Option<String> {
+        self.entries.iter().find(|(_, entry)| entry["name"] == name).map(|(uuid, _)| uuid.clone())
+    }
+
     /// The entries of this name: at most one, if all is well.
     pub(crate) fn named(&self, name: &str) -> Vec<&Entry> {
         self.entries.values().filter(|entry| entry["name"] == name).collect()

@@ -9,7 +9,7 @@ use super::{SHARED, interval, shared};
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
-async fn at_rest_nothing_is_written_anywhere_and_all_kinds_together_are_read_once_an_interval() {
+async fn at_rest_nothing_is_written_anywhere_and_all_kinds_together_are_read_in_two_lists_an_interval() {
     let cluster = Cluster::connect().await;
     let server = shared(&cluster).await;
     // What other tests left behind is settled after two looks of the operator: waiting is the measurement here, and again below.
@@ -34,7 +34,8 @@ async fn at_rest_nothing_is_written_anywhere_and_all_kinds_together_are_read_onc
     let looks = (elapsed.as_secs_f64() / interval().mul_f64(0.9).as_secs_f64()).floor() + 1.0;
     for (what, by) in growth(&asked, &asked_after) {
         assert!(what.contains("operation=\"list\"") && what.contains("outcome=\"done\""), "{what} grew by {by}");
-        assert!(by <= looks, "{by} reads within {:.1} s", elapsed.as_secs_f64());
+        // All entries, and who has a credential.
+        assert!(by <= looks * 2.0, "{by} reads within {:.1} s", elapsed.as_secs_f64());
         assert!(by >= 2.0, "only {by} reads within {:.1} s: is it looking at all?", elapsed.as_secs_f64());
     }
 
@@ -50,6 +51,6 @@ async fn at_rest_nothing_is_written_anywhere_and_all_kinds_together_are_read_onc
             continue;
         }
         assert_eq!(route, "GET /scim/v1/Entry", "{route} was used {by} times");
-        assert!(by as f64 <= looks, "{by} lists within {:.1} s", elapsed.as_secs_f64());
+        assert!(by as f64 <= looks * 2.0, "{by} lists within {:.1} s", elapsed.as_secs_f64());
     }
 }

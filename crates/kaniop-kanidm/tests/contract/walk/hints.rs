@@ -12,7 +12,7 @@ pub struct Variant {
     gids: i64,
     /// What every spec of the walk has: it cannot be changed.
     fixed: fn() -> Json,
-    /// What the CRD's rules allow no object of the walk.
+    /// What the CRD's rules, or some servers, allow no object of the walk.
     never: &'static [&'static str],
 }
 
@@ -34,7 +34,14 @@ pub const PUBLIC: Variant = Variant {
     name: "walk-public",
     gids: 0,
     fixed: || json!({ "kanidmRef": { "name": "idm" }, "public": true }),
-    never: &["allowInsecureClientDisablePkce", "secretRotation", "secretTemplate", "secretKeyAliases"],
+    never: &[
+        "allowInsecureClientDisablePkce",
+        "secretRotation",
+        "secretTemplate",
+        "secretKeyAliases",
+        // Kanidm 1.10 denies it for public clients; older ones do not.
+        "disableConsentPrompt",
+    ],
 };
 pub const VARIANTS: [&Variant; 5] = [&PERSON, &GROUP, &SERVICE_ACCOUNT, &CONFIDENTIAL, &PUBLIC];
 

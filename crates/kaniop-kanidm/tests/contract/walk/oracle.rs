@@ -115,7 +115,8 @@ impl Passage<'_> {
             let of = |portrait: &Portrait| portrait.get(name).cloned().unwrap_or_default();
             let (was, is, fresh) = (of(before), of(self.after), of(self.fresh));
             let (wanted, why): (BTreeSet<_>, _) = match self.rules.get(name.as_str()) {
-                Some(Rule::Hidden) => (BTreeSet::new(), "nothing that the operator sees"),
+                // Which of them an operator sees that is no manager differs between releases.
+                Some(Rule::Hidden) => return None,
                 Some(Rule::Exactly) => (fresh, "as a fresh apply of the spec gives"),
                 Some(Rule::AtLeast) => {
                     let lost: BTreeSet<_> = self.ours.difference(&fresh).cloned().collect();

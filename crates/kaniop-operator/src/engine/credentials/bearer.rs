@@ -100,7 +100,7 @@ impl<K: Managed> Engine<K> {
 
     async fn client_secret(&self, scene: &Scene<'_, K>, made: Timestamp) -> Result<Held, Stop> {
         let secret =
-            scene.usable.target.client().oauth2_secret(scene.entry.uuid).await?.ok_or(KanidmError::NotFound)?;
+            scene.usable.target.client().oauth2_secret(&scene.entry.name).await?.ok_or(KanidmError::NotFound)?;
         Ok(Held { value: secret.expose_secret().to_owned(), made, token: None, stray: Vec::new() })
     }
 
@@ -115,7 +115,7 @@ impl<K: Managed> Engine<K> {
         };
         match &wanted.credential {
             Credential::ClientSecret { .. } => {
-                client.reset_oauth2_secret(uuid).await?;
+                client.reset_oauth2_secret(&scene.entry.name).await?;
                 self.client_secret(scene, scene.now).await
             }
             Credential::Password => Ok(held(&client.generate_password(uuid).await?, None)),

@@ -87,8 +87,8 @@ pub(super) fn routes() -> Router<Kanidm> {
         .route("/v1/service_account", post(create_account))
         .route("/v1/oauth2/_basic", post(create_client))
         .route("/v1/oauth2/_public", post(create_public_client))
-        .route("/v1/oauth2/{uuid}", patch(redraw))
-        .route("/v1/oauth2/{uuid}/_basic_secret", get(secret))
+        .route("/v1/oauth2/{name}", patch(redraw))
+        .route("/v1/oauth2/{name}/_basic_secret", get(secret))
         .route("/v1/service_account/{uuid}/_api_token", get(tokens).post(issue))
         .route("/v1/service_account/{uuid}/_api_token/{id}", delete(revoke))
         .route("/v1/service_account/{uuid}/_credential/_generate", get(generate))
@@ -129,17 +129,20 @@ fn created(held: &mut Held, body: &Value, class: &[&str], then: impl FnOnce(&mut
     ok(Value::Null)
 }
 
-async fn secret(State(server): State<Kanidm>, Path(uuid): Path<String>) -> Answer {
-    server.answer(|held| ok(held.credentials.secrets.get(&uuid).cloned().map_or(Value::Null, Value::String))).await
+async fn secret(State(server): State<Kanidm>, Path(name): Path<String>) -> Answer {
+    server
+        .answer(|held| {
+            let uuid = held.uuid_of(&name).unwrap_or_default();
+            ok(held.credentials.secrets.get(&uuid).cloned().map_or(Value::Null, Value::String))
+        })
+        .await
 }
 
-async fn redraw(State(server): State<Kanidm>, Path(uuid): Path<String>, Json(body): Body) -> Answer {
+async fn redraw(State(server): State<Kanidm>, Path(name): Path<String>, Json(body): Body) -> Answer {
     server
         .answer(|held| {
             assert_eq!(body, json!({"attrs": {"oauth2_rs_basic_secret": []}}));
-            if !held.entries.contains_key(&uuid) {
-                return missing();
-            }
+            let Some(uuid) = held.uuid_of(&name) else { return missing() };
             let secret = held.credentials.draw("client-secret");
             held.credentials.secrets.insert(uuid, secret);
             held.credentials.redrawn += 1;

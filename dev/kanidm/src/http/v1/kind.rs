@@ -46,8 +46,12 @@ impl Kind {
         kanidmd_lib::filter_all!(f_eq(Attribute::Class, self.class().into()))
     }
 
-    /// The one entry of the kind with this name, SPN or UUID.
+    /// The one entry of the kind with this name, SPN or UUID. OAuth2 clients are known by their names only, as on the real server.
     pub fn one(self, id: &str) -> Filter<FilterInvalid> {
+        if matches!(self, Self::OAuth2) {
+            let name = f_eq(Attribute::Name, PartialValue::new_iname(id));
+            return kanidmd_lib::filter_all!(f_and(vec![f_eq(Attribute::Class, self.class().into()), name]));
+        }
         kanidmd_lib::filter_all!(f_and(vec![f_eq(Attribute::Class, self.class().into()), f_id(id)]))
     }
 
