@@ -56,6 +56,8 @@ struct Memory {
     no_login_before: Duration,
     /// Time since the process began before which refused passwords are not made anew: if those just made are refused, more are no cure.
     no_reset_before: Duration,
+    /// The certificate for which a pod was restarted that showed another one: once, should that be no cure.
+    restarted_for: Option<String>,
 }
 
 /// Runs the loop until `stop` resolves.

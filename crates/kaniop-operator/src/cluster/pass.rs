@@ -5,10 +5,12 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen, World};
+use kaniop_core::cluster::tls::Usable;
 use kaniop_core::cluster::{
     Child, Refusal, Surroundings, ValidatedCluster, build, names, refused_changes, rollout, template_hash, validate,
 };
 use kaniop_core::reason::Reason;
+use kaniop_kanidm::Error as KanidmError;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::controller::Action;
@@ -20,6 +22,7 @@ use super::{Clusters, key};
 use crate::apply::{self, Applied, Owner};
 use crate::error::Error;
 use crate::retry::LONGEST;
+use crate::targets::Health;
 
 /// Set by older releases; nothing has to be done at the end of a Kanidm.
 const LEGACY_FINALIZER: &str = "kanidms.kaniop.rs/finalizer";
@@ -155,7 +158,29 @@ impl Clusters {
                 return Ok(Some(pod.name.clone()));
             }
         }
-        Ok(None)
+        self.restart_for_certificate(valid, servers, usable).await
+    }
+
+    /// A pod that was started while the Secret held a certificate that clients refuse goes on to show that one, although the Secret is good again and the
+    /// pod's template the newest. Deletes it, once for each certificate, and names it.
+    async fn restart_for_certificate(
+        &self,
+        valid: &Valid<'_>,
+        servers: &Servers,
+        usable: &Usable,
+    ) -> Result<Option<String>, Error> {
+        let key = key(valid.kanidm);
+        let refused = matches!(self.ctx.targets.health(&key), Health::Fails(KanidmError::Certificate { .. }));
+        let tried = self.memory(&key).restarted_for.as_ref() == Some(&usable.hash);
+        let Some(pod) = servers.pods.iter().find(|pod| pod.name == valid.cluster.primary) else { return Ok(None) };
+        if !refused || tried || usable.problem.is_some() {
+            return Ok(None);
+        }
+        self.remember(&key, |memory| memory.restarted_for = Some(usable.hash.clone()));
+        apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
+        let note = format!("Pod '{}' shows another certificate than the Secret holds now; it is restarted.", pod.name);
+        self.tell(valid.kanidm, false, "PodRestarted", &note).await;
+        Ok(Some(pod.name.clone()))
     }
 
     /// Takes off the finalizer of an older release. Carries the version that was read, so that the finalizer of somebody else is never lost.

@@ -27,6 +27,33 @@ async fn a_certificate_for_another_host_is_refused_and_said_and_the_right_one_cu
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
+async fn a_pod_that_started_with_a_wrong_certificate_takes_over_the_right_one_that_is_put_back() {
+    let (cluster, space, host) = (Cluster::connect().await, "e2e-put-back", "idm.put-back.test");
+    cluster.namespace(space).await;
+    let authority = Authority::default();
+    let right = authority.secret(space, "idm-tls", host, &authority.pem);
+    cluster.apply(&right).await;
+    cluster.apply(&kanidm(space, "idm", host)).await;
+    cluster.ready("Kanidm", space, "idm").await;
+    cluster.apply(&authority.secret(space, "idm-tls", "elsewhere.test", &authority.pem)).await;
+    cluster.says("Kanidm", space, "idm", "False CertificateInvalid").await;
+    // As a drain of its node does.
+    let pods = cluster.api("Pod", space);
+    let before = pods.get("idm-default-0").await.unwrap().metadata.uid;
+    pods.delete("idm-default-0", &Default::default()).await.unwrap();
+    eventually("the pod runs again", PATIENCE, || async {
+        let pod = pods.get_opt("idm-default-0").await.unwrap().ok_or("gone")?;
+        let ready = pod.data["status"]["containerStatuses"][0]["ready"] == true;
+        if pod.metadata.uid != before && ready { Ok(()) } else { Err("not yet") }
+    })
+    .await;
+    cluster.apply(&right).await;
+    cluster.ready("Kanidm", space, "idm").await;
+    cluster.delete_namespace(space, PATIENCE).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
 async fn a_certificate_by_another_authority_is_refused_and_said() {
     let (cluster, space, host) = (Cluster::connect().await, "e2e-wrong-authority", "idm.wrong-authority.test");
     cluster.namespace(space).await;
