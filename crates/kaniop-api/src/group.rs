@@ -114,6 +114,11 @@ pub struct AccountPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = ("self >= 1 && self <= 3600", "privilegeExpiry must be at most 3600 seconds (1 hour)"))]
     pub privilege_expiry: Option<i64>,
+    /// Authorities whose passkeys count as attested: the JSON text that the server itself takes. The server shows only names of it, so the operator
+    /// remembers what it put there, and puts it there again when those names change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 262_144))]
+    pub webauthn_attestation_ca_list: Option<String>,
     /// Whether the main password serves where a POSIX password is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_primary_cred_fallback: Option<bool>,

@@ -125,9 +125,22 @@ pub struct IdentityStatus {
     /// The picture that was put on the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageStatus>,
+    /// The list of attestation authorities that was put on the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attestation_ca_list: Option<Told>,
     /// What the operator itself put into sets that others write to as well, by field: it removes nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed: Option<BTreeMap<String, Vec<String>>>,
+}
+
+/// A value that the server does not show as it was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Told {
+    /// SHA-256 of what was given, hexadecimal.
+    pub sha256: String,
+    /// How the server shows it.
+    pub digest: String,
 }
 
 /// A picture as it was put on the server.

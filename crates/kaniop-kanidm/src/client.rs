@@ -165,6 +165,20 @@ impl Client {
         }
     }
 
+    /// Sets an attribute by the older route: SCIM takes no values of some.
+    ///
+    /// # Errors
+    /// Whatever a request can meet.
+    pub async fn set_attribute(
+        &self,
+        collection: Collection,
+        uuid: Uuid,
+        attr: Attr,
+        values: &[&str],
+    ) -> Result<(), Error> {
+        self.send(attribute(Method::PUT, collection, uuid, attr.name).body(json!(values))).await.map(drop)
+    }
+
     pub(crate) async fn send(&self, call: Call) -> Result<Answer, Error> {
         let call = match &self.token {
             Some(token) => call.header(AUTHORIZATION.as_str(), token.clone()),

@@ -14,6 +14,8 @@ pub type ByGroup = Vec<(String, BTreeSet<String>)>;
 pub enum Wanted {
     /// Nothing: the attribute is managed elsewhere.
     Unmanaged,
+    /// Something that no plan can compare: it is brought there beside the plan.
+    Elsewhere,
     /// This value; an empty list purges.
     Value(Value),
     /// Nothing: what is there is purged.

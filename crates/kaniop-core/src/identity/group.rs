@@ -38,6 +38,13 @@ impl IdentityKind for KanidmGroup {
         policy("accountPolicy.privilegeExpiry", Attr::new("privilege_expiry", Shape::Int), |s| {
             in_policy(s, |policy| Wanted::int(policy.privilege_expiry))
         }),
+        // What the server takes it does not show: setting it is no part of a plan, purging it is.
+        policy("accountPolicy.webauthnAttestationCaList", CA_LIST, |s| {
+            in_policy(s, |policy| match &policy.webauthn_attestation_ca_list {
+                Some(_) => Wanted::Elsewhere,
+                None => Wanted::Absent,
+            })
+        }),
         policy("accountPolicy.allowPrimaryCredFallback", Attr::new("allow_primary_cred_fallback", Shape::Bool), |s| {
             in_policy(s, |policy| {
                 policy.allow_primary_cred_fallback.map_or(Wanted::Unmanaged, |allow| Wanted::Value(Value::Bool(allow)))
@@ -50,9 +57,14 @@ impl IdentityKind for KanidmGroup {
             in_policy(s, |policy| Wanted::int(policy.limit_search_max_filter_test))
         }),
     ];
+    const WATCHED: &'static [Attr] = &[CA_LIST];
 
     fn spec(&self) -> &Self::Spec {
         &self.spec
+    }
+
+    fn untold(spec: &Self::Spec) -> Option<&str> {
+        spec.account_policy.as_ref()?.webauthn_attestation_ca_list.as_deref()
     }
 
     fn classes(spec: &Self::Spec) -> Vec<&'static str> {
@@ -60,6 +72,9 @@ impl IdentityKind for KanidmGroup {
         posix.chain(spec.account_policy.iter().map(|_| POLICY)).collect()
     }
 }
+
+/// Authorities whose passkeys count as attested; the server shows only names of it.
+pub const CA_LIST: Attr = Attr::new("webauthn_attestation_ca_list", Shape::Digest);
 
 /// Class of groups that carry rules for their members' accounts.
 const POLICY: &str = "account_policy";

@@ -28,6 +28,7 @@ use uuid::Uuid;
 use self::resolve::Row;
 pub use deletion::{Deletion, Obstacle, deletion};
 pub use field::{Field, Wanted};
+pub use group::CA_LIST;
 pub use oauth2::IMAGE;
 pub use ownership::Adoption;
 pub use report::{Outcome, report};
@@ -62,6 +63,10 @@ pub trait IdentityKind {
     }
     /// URL of the entry's picture, where the kind has pictures.
     fn image(_spec: &Self::Spec) -> Option<&str> {
+        None
+    }
+    /// A value of [`CA_LIST`] that the server does not show as it was given, where the spec has one.
+    fn untold(_spec: &Self::Spec) -> Option<&str> {
         None
     }
     /// How the holder of an account sets a first credential, where the kind has that.

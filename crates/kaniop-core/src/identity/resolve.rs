@@ -125,7 +125,7 @@ struct Resolver<'s> {
 impl Resolver<'_> {
     fn goal(&mut self, wanted: Wanted, shape: Shape, findings: &mut Vec<Finding>) -> Option<Goal> {
         Some(match wanted {
-            Wanted::Unmanaged => return None,
+            Wanted::Unmanaged | Wanted::Elsewhere => return None,
             Wanted::Invalid(why) => {
                 findings.push(Finding { reason: Reason::InvalidValue, message: format!("{}: {why}", self.field) });
                 return None;

@@ -1,11 +1,15 @@
 //! Every field of every kind: planned by the core, carried out by the client, and found as wanted when everything is read again.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use kaniop_api::{KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
-use kaniop_core::entry::{Newcomer, Snapshot, Step};
-use kaniop_core::identity::{Desired, IdentityKind, Managed, Wanted, attributes, plan};
+use kaniop_core::entry::{Newcomer, Snapshot, Step, Value};
+use kaniop_core::identity::{CA_LIST, Desired, IdentityKind, Managed, Wanted, attributes, plan};
 use kaniop_core::name::Owner;
+use kaniop_kanidm::Class;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::entries::{create, group, person};
@@ -87,6 +91,7 @@ async fn every_field_of_a_group_is_written_and_found_as_wanted_and_a_policy_is_r
         "accountPolicy": {
             "authSessionExpiry": 3600, "credentialTypeMinimum": "mfa", "passwordMinimumLength": 16, "privilegeExpiry": 600,
             "allowPrimaryCredFallback": true, "limitSearchMaxResults": 2000, "limitSearchMaxFilterTest": 3000,
+            "webauthnAttestationCaList": "{}",
         },
     });
     every_field_is_wanted::<KanidmGroup>(&spec);
@@ -99,6 +104,30 @@ async fn every_field_of_a_group_is_written_and_found_as_wanted_and_a_policy_is_r
         "a policy is reset in one request"
     );
     assert_eq!(settle::<KanidmGroup>("every-group", &spec, Managed::new()).await.0, 0);
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_list_of_attestation_authorities_is_taken_shown_in_another_form_and_purged() {
+    let (client, attrs) = (shared().operator(), attributes());
+    let spec = json!({"kanidmRef": {"name": "idm"}, "accountPolicy": {"webauthnAttestationCaList": "{}"}});
+    settle::<KanidmGroup>("attesting", &spec, Managed::new()).await;
+    let group = client.entry_named("attesting", &attrs).await.unwrap().unwrap();
+    assert!(!group.attrs.contains_key(CA_LIST.name));
+    let authority = rcgen::generate_simple_self_signed(["keys.example.test".to_owned()]).unwrap();
+    let (der, keys) =
+        (authority.cert.der(), json!({"d8522d9f-575b-4866-88a9-ba99fa02f35b": {"en": "Some Key", "localised": {}}}));
+    let list = json!({"cas": {
+        BASE64.encode(Sha256::digest(der)): {"ca": BASE64.encode(der), "aaguids": keys, "blanket_allow": false},
+    }});
+    client.set_attribute(group.collection, group.uuid, CA_LIST, &[&list.to_string()]).await.unwrap();
+    let shown = client.entry(group.uuid, &attrs).await.unwrap().unwrap();
+    assert!(matches!(&shown.attrs[CA_LIST.name], Value::Digest(shown) if shown.contains("Some Key")), "{shown:?}");
+    let refused = client.set_attribute(group.collection, group.uuid, CA_LIST, &["rubbish"]).await.unwrap_err();
+    assert_eq!(refused.class(), Class::Blocked, "{refused:?}");
+    let reset = json!({"kanidmRef": {"name": "idm"}, "accountPolicy": {}});
+    assert_eq!(settle::<KanidmGroup>("attesting", &reset, Managed::new()).await.0, 1);
+    assert!(!client.entry(group.uuid, &attrs).await.unwrap().unwrap().attrs.contains_key(CA_LIST.name));
 }
 
 #[tokio::test]

@@ -2,12 +2,14 @@
 //!
 //! Nothing here knows a field of any kind; a kind adds its table in core and the few lines of [`Managed`].
 
+mod act;
 mod assess;
 mod claims;
 mod credentials;
 mod pass;
 mod picture;
 mod removal;
+mod untold;
 
 use std::collections::HashMap;
 use std::fmt::Debug;

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kaniop_api::IdentityStatus;
-use kaniop_api::shared::ImageStatus;
+use kaniop_api::shared::{ImageStatus, Told};
 use kaniop_core::condition;
-use kaniop_core::entry::{Entry, Snapshot, Step, Value};
+use kaniop_core::entry::{Entry, Snapshot, Value};
 use kaniop_core::identity::{self, Finding, Outcome, Plan};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::{Class, Error as KanidmError};
 use kube::runtime::controller::Action;
 use uuid::Uuid;
 
-use super::assess::{Assessment, Progress, Usable, desired, owner};
+use super::assess::{Assessment, Usable};
 use super::claims::claim;
 use super::credentials::{Credentials, Done, LABELS, credential_as_before};
 use super::picture::Picture;
@@ -27,36 +28,37 @@ use crate::status;
 /// Timers reach no further: dates may be centuries away.
 const FURTHEST: Duration = Duration::from_secs(24 * 3600);
 
-/// What came of acting on a plan.
-struct Acted {
-    plan: Plan,
-    snapshot: Option<Arc<Snapshot>>,
-    failure: Option<KanidmError>,
-    /// Values that the server refused, each by itself.
-    refused: Vec<Finding>,
-}
-
 /// What an object has beside its entry's attributes.
 #[derive(Default)]
 pub(super) struct Extras {
     pub(super) credentials: Credentials,
     /// The picture that we put on the server.
     pub(super) image: Option<ImageStatus>,
+    /// What we put there that the server does not show as it was given.
+    pub(super) attestation_ca_list: Option<Told>,
+}
+
+/// How far what is beside the attributes was brought.
+enum Gathered {
+    /// As far as it could be.
+    All,
+    /// Nothing was done yet: this status is to be written before.
+    Before(Box<IdentityStatus>),
+    /// The server did not do it.
+    Failed(KanidmError),
 }
 
 impl Extras {
+    /// What the status says of them, until more is known.
+    fn of<K: Managed>(object: &K) -> Self {
+        let status = object.identity_status().cloned().unwrap_or_default();
+        Self { image: status.image, attestation_ca_list: status.attestation_ca_list, ..Self::default() }
+    }
+
     fn take(&mut self, picture: Picture) {
         self.image = picture.status;
         self.credentials.findings.extend(picture.finding);
         self.credentials.due = self.credentials.due.into_iter().chain(picture.due).min();
-    }
-}
-
-impl Progress {
-    /// The plan failed: what it would have made ours is not ours.
-    fn ended(self, mut plan: Plan, snapshot: Option<Arc<Snapshot>>, failure: KanidmError) -> Acted {
-        plan.managed = self.managed;
-        Acted { plan, snapshot, failure: Some(failure), refused: Vec::new() }
     }
 }
 
@@ -98,22 +100,17 @@ impl<K: Managed> Engine<K> {
         let (mut plan, mut failure) = (acted.plan.clone(), acted.failure);
         // Only after it was noted what was planned: no look at the server will ever find these again.
         plan.findings.splice(0..0, acted.refused);
-        let mut extras =
-            Extras { image: object.identity_status().and_then(|status| status.image.clone()), ..Extras::default() };
+        let mut extras = Extras::of(object.as_ref());
         if let (Some(entry), None) = (entry, &failure) {
-            match self.credentials(&object, entry, snapshot, &usable).await? {
-                Done::Before(status) => {
-                    status::write(&self.ctx, object.as_ref(), object.identity_status(), &status).await?;
+            let (gathered, how) = self.extras(&object, entry, snapshot, &usable).await?;
+            extras = gathered;
+            match how {
+                Gathered::All => {}
+                Gathered::Failed(error) => failure = Some(error),
+                Gathered::Before(status) => {
+                    status::write(&self.ctx, object.as_ref(), object.identity_status(), status.as_ref()).await?;
                     return Ok(Action::await_change());
                 }
-                Done::All(done) => extras.credentials = done,
-                Done::Failed(error) => failure = Some(error),
-            }
-        }
-        if let (Some(entry), None) = (entry, &failure) {
-            match self.picture(&object, entry, &usable).await? {
-                Ok(picture) => extras.take(picture),
-                Err(error) => failure = Some(error),
             }
         }
         plan.findings.append(&mut extras.credentials.findings);
@@ -141,6 +138,34 @@ impl<K: Managed> Engine<K> {
         Ok(Action::requeue(LONGEST))
     }
 
+    /// Brings what an object has beside its entry's attributes where it should be: credentials first, for people wait for them.
+    async fn extras(
+        &self,
+        object: &K,
+        entry: &Entry,
+        snapshot: &Snapshot,
+        usable: &Usable,
+    ) -> Result<(Extras, Gathered), Error> {
+        let mut extras = Extras::of(object);
+        match self.credentials(object, entry, snapshot, usable).await? {
+            Done::Before(status) => return Ok((extras, Gathered::Before(Box::new(status)))),
+            Done::All(done) => extras.credentials = done,
+            Done::Failed(error) => return Ok((extras, Gathered::Failed(error))),
+        }
+        match self.picture(object, entry, usable).await? {
+            Ok(picture) => extras.take(picture),
+            Err(error) => return Ok((extras, Gathered::Failed(error))),
+        }
+        match self.untold(object, entry, usable).await? {
+            Ok((told, finding)) => {
+                extras.attestation_ca_list = told;
+                extras.credentials.findings.extend(finding);
+                Ok((extras, Gathered::All))
+            }
+            Err(error) => Ok((extras, Gathered::Failed(error))),
+        }
+    }
+
     /// Makes the status name the entry, before anything is done to it that would hide whose it is.
     async fn pin(&self, object: &K, plan: &Plan) -> Result<(), Error> {
         let old = object.identity_status();
@@ -154,105 +179,6 @@ impl<K: Managed> Engine<K> {
             self.ctx.events.publish(&object.object_ref(&()), notice).await;
         }
         Ok(())
-    }
-
-    /// Carries out the plan, and what shows after each request, until nothing is left or the server does not do as asked.
-    async fn act(&self, object: &K, mut plan: Plan, usable: &Usable) -> Result<Acted, Error> {
-        let mut progress = Progress::of(object);
-        let mut snapshot = None;
-        let (mut sent, mut findings, mut bare) = (Vec::<Step>::new(), Vec::new(), None);
-        while let Some(step) = bare.take().or(plan.step.clone()).filter(|step| !plan.pin && !is_spent(step, &sent)) {
-            // Right before the effect, or a leader paused here would still send what it was about to send.
-            self.ctx.guard.check()?;
-            match usable.target.execute(&step).await {
-                Ok(_) => {
-                    self.announce(object, &step, &plan.changes).await;
-                    progress.managed = plan.managed;
-                }
-                Err(KanidmError::UuidTaken) if matches!(step, Step::Create { .. }) => {
-                    let uuid = plan.entry.unwrap_or_default();
-                    match usable.target.read(uuid).await {
-                        Ok(Some(_)) => {}
-                        Ok(None) => {
-                            let generation = owner(object).generation_of(uuid);
-                            progress.spent.extend(generation);
-                        }
-                        Err(error) => return Ok(progress.ended(plan, snapshot, error)),
-                    }
-                }
-                Err(error) if is_refusal(&error) && step.bare().is_some_and(|bare| !sent.contains(&bare)) => {
-                    // One of many values is refused: the entry comes first, and then each value by itself.
-                    bare = step.bare();
-                    sent.push(step);
-                    continue;
-                }
-                Err(error) if is_refusal(&error) && may_be_split(&step) => {
-                    let refused = self.apart(object, &step, &plan.changes, usable).await?;
-                    sent.extend(refused.iter().map(|(step, _)| step.clone()));
-                    findings.extend(refused.into_iter().map(|(_, finding)| finding));
-                }
-                Err(error) => return Ok(progress.ended(plan, snapshot, error)),
-            }
-            sent.push(step);
-            snapshot = usable.target.snapshot().ok();
-            let want = desired(object, &progress, usable.policies);
-            plan = identity::plan::<K>(&want, snapshot.as_ref().unwrap_or(&usable.snapshot));
-        }
-        Ok(Acted { plan, snapshot, failure: None, refused: findings })
-    }
-
-    /// Sends what was refused together one by one, so that one value that the server refuses keeps no other from its place. Returns what was refused.
-    async fn apart(
-        &self,
-        object: &K,
-        step: &Step,
-        fields: &[&'static str],
-        usable: &Usable,
-    ) -> Result<Vec<(Step, Finding)>, Error> {
-        let mut refused = Vec::new();
-        for (field, step) in fields.iter().zip(step.parts()) {
-            self.ctx.guard.check()?;
-            match usable.target.execute(&step).await {
-                Ok(_) => self.announce(object, &step, &[field]).await,
-                Err(error) => {
-                    let finding = Finding { reason: error.reason(), message: format!("{field}: {error}") };
-                    refused.push((step, finding));
-                }
-            }
-        }
-        Ok(refused)
-    }
-
-    async fn announce(&self, object: &K, step: &Step, changes: &[&'static str]) {
-        let fields = changes.join(", ");
-        let in_sync = object
-            .identity_status()
-            .is_some_and(|status| status.ready == Some(true) && status.observed_generation == object.meta().generation);
-        let (reason, note) = match step {
-            Step::Create { .. } | Step::CreateProvisional { .. } if was_there(object) => (
-                "EntryRecreated",
-                "the entry was gone from the server and was made anew: credentials, the numbers that the server chose and all \
-                 that the spec does not name are lost"
-                    .to_owned(),
-            ),
-            Step::Create { uuid, .. } => ("EntryCreated", format!("created with UUID {uuid}")),
-            Step::CreateProvisional { name, .. } => {
-                ("EntryCreated", format!("created as {name}, which is its name until its UUID is known"))
-            }
-            Step::Put { .. } | Step::Adjust { .. } if in_sync => {
-                ("DriftRepaired", format!("changed behind our back and set again: {fields}"))
-            }
-            Step::Put { .. } | Step::Adjust { .. } | Step::Extend { .. } => ("EntryUpdated", format!("set: {fields}")),
-            Step::Delete { uuid } => ("EntryDeleted", format!("deleted, UUID {uuid}")),
-        };
-        tracing::info!(reason, note, "changed on the server");
-        self.ctx.metrics.changed(K::KIND);
-        let notice = Notice { warning: reason == "EntryRecreated", reason: reason.to_owned(), note };
-        self.ctx.events.publish(&object.object_ref(&()), notice).await;
-    }
-
-    pub(super) async fn announce_deletion(&self, object: &K, step: &Step) {
-        self.announce(object, step, &[]).await;
     }
 
     pub(super) fn settle(&self, object: &K, assessment: Assessment) {
@@ -295,6 +221,8 @@ impl<K: Managed> Engine<K> {
             Outcome::Answered { plan, .. } => plan.adopted.then_some(true),
             _ => old.and_then(|status| status.adopted),
         };
+        let kept = Extras::of(object);
+        let told = if answered { extras } else { &kept };
         let new = IdentityStatus {
             observed_generation: object.meta().generation,
             ready: ready.map(|ready| ready.status == "True"),
@@ -307,29 +235,32 @@ impl<K: Managed> Engine<K> {
             } else {
                 old.and_then(|old| old.secret_name.clone())
             },
-            image: if answered { extras.image.clone() } else { old.and_then(|old| old.image.clone()) },
+            attestation_ca_list: told.attestation_ca_list.clone(),
+            image: told.image.clone(),
             managed: managed.filter(|managed| !managed.is_empty()),
             conditions: Some(conditions.clone()),
         };
         let written = status::write(&self.ctx, object, old, &new).await?;
-        let seen = before.iter().find(|condition| condition.type_ == "Ready");
-        if let Some(ready) = ready.filter(|ready| written && ready.status != "True")
-            && seen.is_none_or(|seen| (&seen.status, &seen.reason) != (&ready.status, &ready.reason))
-        {
-            let notice = Notice {
-                warning: !WAITS.iter().any(|waits| waits.as_str() == ready.reason),
-                reason: event_reason(&ready.reason),
-                note: ready.message.clone(),
-            };
-            self.ctx.events.publish(&object.object_ref(&()), notice).await;
+        if written {
+            self.tell_of_a_turn(object, before, ready).await;
         }
         Ok(due)
     }
-}
 
-/// Whether the status says that the object had an entry.
-fn was_there<K: Managed>(object: &K) -> bool {
-    object.identity_status().is_some_and(|status| status.uuid.is_some())
+    /// An Event when `Ready` turns for the worse.
+    async fn tell_of_a_turn(&self, object: &K, before: &[Condition], ready: Option<&Condition>) {
+        let seen = before.iter().find(|condition| condition.type_ == "Ready");
+        let Some(ready) = ready.filter(|ready| ready.status != "True") else { return };
+        if seen.is_some_and(|seen| (&seen.status, &seen.reason) == (&ready.status, &ready.reason)) {
+            return;
+        }
+        let notice = Notice {
+            warning: !WAITS.iter().any(|waits| waits.as_str() == ready.reason),
+            reason: event_reason(&ready.reason),
+            note: ready.message.clone(),
+        };
+        self.ctx.events.publish(&object.object_ref(&()), notice).await;
+    }
 }
 
 /// Whether `Ready` of this very spec has this status and reason already.
@@ -368,28 +299,6 @@ fn event_reason(reason: &str) -> String {
         }
         other => other.to_owned(),
     }
-}
-
-/// Whether the server says no to what is asked, which asking again does not change.
-fn is_refusal(error: &KanidmError) -> bool {
-    matches!(
-        error,
-        KanidmError::InvalidValue { .. }
-            | KanidmError::AccessDenied
-            | KanidmError::UnknownReference
-            | KanidmError::Conflict { .. }
-            | KanidmError::TooLarge
-    )
-}
-
-/// Whether this was sent already, as a whole or value by value.
-fn is_spent(step: &Step, sent: &[Step]) -> bool {
-    let parts = step.parts();
-    sent.contains(step) || !parts.is_empty() && parts.iter().all(|part| sent.contains(part))
-}
-
-fn may_be_split(step: &Step) -> bool {
-    step.parts().len() > 1
 }
 
 /// The refusal in the words of the spec.
