@@ -31,6 +31,8 @@ pub const CONTENT_HASH: &str = "kaniop.rs/content-hash";
 pub const TOKEN_ID: &str = "kaniop.rs/token-id";
 /// On a Secret with an API token: label of the token.
 pub const TOKEN_LABEL: &str = "apitoken.kaniop.rs/label";
+/// On a Secret: UUID of the entry that its credential is for. A credential of an entry that was made anew is another one.
+pub const ENTRY: &str = "credential.kaniop.rs/entry-uuid";
 /// On every Secret of an identity: name of the object.
 pub const ACCOUNT: &str = "credential.kaniop.rs/account";
 
@@ -95,6 +97,8 @@ pub struct Known<'a> {
     pub secret: Option<&'a Secret>,
     /// UID of the object.
     pub owner: &'a str,
+    /// UUID of the entry that the credential is for.
+    pub entry: Uuid,
     /// The account's tokens.
     pub live: &'a [LiveToken],
     /// Credentials older than this are to be made anew. One of just this age was made in the pass that noted the time, and is not made again.
@@ -150,7 +154,7 @@ impl Wanted {
             return (Next::Refused(Finding { reason: Reason::Expired, message }), None);
         }
         let of_label = self.tokens_of_label(known.live);
-        let held = known.secret.and_then(|secret| self.held(secret, known.owner));
+        let held = known.secret.and_then(|secret| self.held(secret, known));
         let held = held.and_then(|held| self.listed(held, &of_label));
         let due = |made| self.due(made, known.now);
         match held {
@@ -198,18 +202,21 @@ impl Wanted {
     }
 
     /// What the Secret holds, if nobody edited it.
-    fn held(&self, secret: &Secret, owner: &str) -> Option<Held> {
+    fn held(&self, secret: &Secret, known: &Known<'_>) -> Option<Held> {
         let value = text(secret, self.key())?;
         let data = self.data(&value);
         let complete =
             data.iter().all(|(key, value)| secret.data.as_ref().and_then(|seen| seen.get(key)) == Some(value));
         let hash = annotation(secret, CONTENT_HASH);
         // Releases before this one kept no hash. What the server shows again is better read again.
-        let intact = hash.map_or(!self.is_shown_again(), |hash| hash == content_hash(owner, &value));
+        let intact = hash.map_or(!self.is_shown_again(), |hash| hash == content_hash(known.owner, &value));
         let made = annotation(secret, labels::ROTATED_AT).and_then(|time| time.parse().ok());
         let made = made.or_else(|| secret.metadata.creation_timestamp.as_ref().map(|time| time.0))?;
+        // A clock that was ahead once must not put every rotation off.
+        let made = made.min(known.now);
+        let of_entry = annotation(secret, ENTRY).is_none_or(|entry| entry == known.entry.to_string());
         let token = annotation(secret, TOKEN_ID).and_then(|id| id.parse().ok());
-        (complete && intact).then_some(Held { value, made, token, stray: Vec::new() })
+        (complete && intact && of_entry).then_some(Held { value, made, token, stray: Vec::new() })
     }
 
     /// The same, if it needs no token or the server lists the token as it should be.
@@ -272,6 +279,7 @@ impl Wanted {
         let annotations = metadata.annotations.get_or_insert_default();
         annotations.insert(labels::ROTATED_AT.to_owned(), held.made.to_string());
         annotations.insert(CONTENT_HASH.to_owned(), content_hash(&holder.owner.uid, &held.value));
+        annotations.insert(ENTRY.to_owned(), holder.entry.to_string());
         annotations.extend(held.token.map(|id| (TOKEN_ID.to_owned(), id.to_string())));
         metadata.annotations = Some(labels::under(self.template.annotations.as_ref(), std::mem::take(annotations)));
         metadata.labels = Some(labels::under(self.template.labels.as_ref(), metadata.labels.unwrap_or_default()));
@@ -301,6 +309,8 @@ pub struct Holder {
     pub manager: String,
     /// The object.
     pub owner: OwnerReference,
+    /// UUID of its entry.
+    pub entry: Uuid,
 }
 
 impl Holder {

@@ -30,7 +30,7 @@ pub use deletion::{Deletion, Obstacle, deletion};
 pub use field::{Field, Wanted};
 pub use group::CA_LIST;
 pub use oauth2::IMAGE;
-pub use ownership::Adoption;
+pub use ownership::{Adoption, has_entry};
 pub use report::{Outcome, report};
 pub use service_account::password_secret;
 
@@ -72,6 +72,10 @@ pub trait IdentityKind {
     /// How the holder of an account sets a first credential, where the kind has that.
     fn first_credential(_spec: &Self::Spec) -> Option<FirstCredential> {
         None
+    }
+    /// Whether an entry that was there before is one that the spec can be true of.
+    fn may_be(_spec: &Self::Spec, _entry: &Entry) -> bool {
+        true
     }
     /// What keeps the operator from seeing and changing the attributes that only an entry's managers see, if anything does.
     fn not_manager(_spec: &Self::Spec, _seen: &Snapshot) -> Option<Finding> {
@@ -190,11 +194,16 @@ pub struct Plan {
 #[must_use]
 pub fn plan<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> Plan {
     let mut plan = Plan::default();
+    if let Some(finding) = ownership::impossible(&want.owner) {
+        plan.findings.push(finding);
+        return plan;
+    }
     let ours = ownership::own(want, seen);
     let entry = ours.as_ref().map(|own| own.entry);
     let wanted = resolve::rows::<K>(want.spec, seen, entry, &mut plan.findings);
     plan.managed = resolve::managed(&wanted, entry, want.managed);
     plan.entry = entry.map(|entry| entry.uuid);
+    plan.adopted = ours.as_ref().is_some_and(|own| own.adopted);
     if let Some(other) = ownership::holder_of_the_name(&want.owner, entry, seen) {
         plan.findings.insert(0, ownership::taken(want, other));
         return plan;
@@ -203,7 +212,6 @@ pub fn plan<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> Plan {
         create::<K>(&mut plan, want, seen, &wanted);
         return plan;
     };
-    plan.adopted = own.adopted;
     plan.pin = own.needs_pin && want.pinned != Some(own.entry.uuid);
     let watched = K::WATCHED.iter().filter_map(|attr| Some((attr.name, own.entry.attrs.get(attr.name)?.clone())));
     plan.watched = watched.collect();

@@ -5,7 +5,7 @@ use kaniop_api::{KanidmOAuth2Client, KanidmOAuth2ClientSpec};
 
 use super::credential::{self, Credential};
 use super::{Field, IdentityKind, Wanted};
-use crate::entry::{Attr, Collection, Join, Newcomer, Shape, Snapshot, normal_url};
+use crate::entry::{Attr, Collection, Entry, Join, Newcomer, Shape, Snapshot, normal_url};
 use crate::name::Owner;
 
 /// SHA-256 of the client's picture.
@@ -68,6 +68,10 @@ impl IdentityKind for KanidmOAuth2Client {
             template: spec.secret_template.clone().unwrap_or_default(),
         };
         if spec.public { Vec::new() } else { vec![wanted] }
+    }
+
+    fn may_be(spec: &Self::Spec, entry: &Entry) -> bool {
+        entry.classes.contains("oauth2_resource_server_public") == spec.public
     }
 
     fn newcomer(spec: &Self::Spec, _seen: &Snapshot) -> Option<Newcomer> {

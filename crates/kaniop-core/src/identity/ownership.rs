@@ -1,6 +1,8 @@
 //! Whose an entry is: which one belongs to an object, and what is left alone.
 
 use super::{Desired, Finding, IdentityKind};
+use uuid::Uuid;
+
 use crate::entry::{Entry, Snapshot};
 use crate::name::{OPERATOR_ACCOUNT, Owner};
 use crate::reason::Reason;
@@ -31,7 +33,7 @@ pub(super) struct Own<'s> {
 pub(super) fn own<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<Own<'s>> {
     let made = made(want, seen);
     made.or_else(|| {
-        let entry = by_name::<K>(want, seen)?;
+        let entry = by_name::<K>(want, seen).filter(|entry| K::may_be(want.spec, entry))?;
         (want.adoption == Adoption::Granted).then_some(Own { entry, adopted: true, needs_pin: true })
     })
 }
@@ -53,6 +55,29 @@ pub(super) fn made<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapsho
     Some(Own { entry, adopted: false, needs_pin: true })
 }
 
+/// Whether an entry is ours already, nothing being taken over for it.
+#[must_use]
+pub fn has_entry<K: IdentityKind>(want: &Desired<'_, K>, seen: &Snapshot) -> bool {
+    made(want, seen).is_some()
+}
+
+/// What is wrong with the name of an entry, if no object may have it: provisional names would be taken for another object's entry, and what is no
+/// name but an SPN or a UUID leads to an entry of another name.
+pub(super) fn impossible(owner: &Owner<'_>) -> Option<Finding> {
+    let is_hex = |rest: &str| rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let name = owner.entry.to_lowercase();
+    let why = if name.strip_prefix("kaniop-").is_some_and(is_hex) {
+        "is a name that the operator gives entries until it knows their UUID"
+    } else if name.contains('@') || Uuid::parse_str(&name).is_ok() {
+        "is no name: neither an SPN nor a UUID can be one"
+    } else {
+        return None;
+    };
+    let message =
+        format!("{:?} {why}. Delete this object and make it anew under another name or kanidmName", owner.entry);
+    Some(Finding { reason: Reason::InvalidValue, message })
+}
+
 fn by_name<'s, K: IdentityKind>(want: &Desired<'_, K>, seen: &'s Snapshot) -> Option<&'s Entry> {
     seen.find(want.owner.entry).filter(|entry| entry.collection == K::COLLECTION && !is_operators(entry))
 }
@@ -69,7 +94,7 @@ pub(super) fn holder_of_the_name<'s>(owner: &Owner<'_>, ours: Option<&Entry>, se
 pub(super) fn taken<K: IdentityKind>(want: &Desired<'_, K>, other: &Entry) -> Finding {
     let way_out = match want.adoption {
         _ if is_operators(other) => "It is the operator's own. Delete this object and make it anew under another name",
-        _ if other.collection != K::COLLECTION => {
+        _ if other.collection != K::COLLECTION || !K::may_be(want.spec, other) => {
             "Delete this object and make it anew under another name or kanidmName"
         }
         Adoption::NotGranted => {

@@ -1,4 +1,4 @@
-//! Which object stands for an entry, where several of one kind name the same one: the oldest. The others touch nothing.
+//! Which object stands for an entry, where several of one kind name the same one: the one that has it, else the oldest. The others touch nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ type Claim = (ObjectKey, String);
 /// The oldest object of each claim.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    oldest: HashMap<Claim, (Option<Time>, ObjectKey)>,
+    oldest: HashMap<Claim, (bool, Option<Time>, ObjectKey)>,
 }
 
 /// The entry that an object names.
@@ -31,7 +31,9 @@ impl Claims {
     pub(super) fn of<K: Managed>(objects: &[Arc<K>], may: impl Fn(&K) -> bool) -> Self {
         let mut claims = Self::default();
         for object in objects.iter().filter(|object| may(object)) {
-            let age = (object.meta().creation_timestamp.clone(), key(object.as_ref()));
+            // Whoever has an entry keeps it, whatever becomes of the other.
+            let has_none = object.identity_status().is_none_or(|status| status.uuid.is_none());
+            let age = (has_none, object.meta().creation_timestamp.clone(), key(object.as_ref()));
             let oldest = claims.oldest.entry(claim(object.as_ref())).or_insert_with(|| age.clone());
             if age < *oldest {
                 *oldest = age;
@@ -42,11 +44,11 @@ impl Claims {
 
     /// What to say when somebody older stands for the object's entry.
     pub(super) fn conflict<K: Managed>(&self, object: &K) -> Option<Finding> {
-        let (_, winner) = self.oldest.get(&claim(object)).filter(|(_, winner)| *winner != key(object))?;
+        let (.., winner) = self.oldest.get(&claim(object)).filter(|(.., winner)| *winner != key(object))?;
         Some(Finding {
             reason: Reason::Conflict,
             message: format!(
-                "{} {winner} is older and stands for the same entry: this object touches nothing. Delete one of them, or give this one another name",
+                "{} {winner} is older, or has the entry already, and stands for the same one: this object touches nothing. Delete one of them, or give this one another name",
                 K::KIND
             ),
         })

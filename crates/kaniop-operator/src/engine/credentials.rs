@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use kaniop_api::IdentityStatus;
 use kaniop_core::condition::{Statement, Truth};
 use kaniop_core::entry::{Entry, Snapshot};
-use kaniop_core::identity::credential::Holder;
+use kaniop_core::identity::credential::{self, Holder, Wanted};
 use kaniop_core::identity::{Finding, reset};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::Error as KanidmError;
@@ -38,6 +38,20 @@ pub(super) struct Credentials {
     pub(super) secret_name: Option<String>,
     /// Labels of the tokens that are ours.
     pub(super) labels: Option<Vec<String>>,
+}
+
+impl Credentials {
+    /// What the status says of them: it holds until they were looked at, or what is ours would be forgotten.
+    pub(super) fn as_before<K: Managed>(object: &K) -> Self {
+        let Some(status) = object.identity_status() else { return Self::default() };
+        let labels: Vec<_> = bearer::issued(object).into_iter().collect();
+        Self {
+            statement: credential_as_before(status.conditions.as_deref().unwrap_or_default()),
+            secret_name: status.secret_name.clone(),
+            labels: Some(labels).filter(|labels| !labels.is_empty()),
+            ..Self::default()
+        }
+    }
 }
 
 /// How far the credentials were brought.
@@ -95,9 +109,15 @@ impl<K: Managed> Engine<K> {
     ) -> Result<Done, Error> {
         let Some(manager) = K::MANAGER else { return Ok(Done::All(Credentials::default())) };
         if K::not_manager(object.spec(), snapshot).is_some() {
-            return Ok(Done::All(Credentials::default()));
+            return Ok(Done::All(Credentials::as_before(object)));
         }
         let wanted = K::secrets(&owner(object), object.spec());
+        let findings: Vec<_> =
+            credential::doubled(&wanted).into_iter().chain(wanted.iter().find_map(Wanted::template_conflict)).collect();
+        if !findings.is_empty() {
+            let statement = Some(statement(&findings));
+            return Ok(Done::All(Credentials { statement, findings, ..Credentials::as_before(object) }));
+        }
         if let Some(status) = bearer::labels_to_come(object, &wanted) {
             return Ok(Done::Before(status));
         }
@@ -108,7 +128,12 @@ impl<K: Managed> Engine<K> {
             name: object.meta().name.as_deref().unwrap_or_default(),
             uid: object.meta().uid.as_deref().unwrap_or_default(),
         };
-        let holder = Holder { namespace: owner.namespace.to_owned(), manager: manager.to_owned(), owner: reference };
+        let holder = Holder {
+            namespace: owner.namespace.to_owned(),
+            manager: manager.to_owned(),
+            owner: reference,
+            entry: entry.uuid,
+        };
         let scene = Scene { object, entry, usable, holder, owner, now: self.ctx.clock.now() };
         let done = match K::first_credential(object.spec()) {
             Some(first) => self.first_credential(&scene, first, snapshot.has_credential(entry.uuid)).await,

@@ -15,7 +15,7 @@ use kaniop_kanidm::{Class, Error as KanidmError};
 use kube::runtime::controller::Action;
 use uuid::Uuid;
 
-use super::assess::{Assessment, Usable};
+use super::assess::{Assessment, Progress, Usable};
 use super::claims::claim;
 use super::credentials::{Credentials, Done, LABELS, credential_as_before};
 use super::picture::Picture;
@@ -52,7 +52,8 @@ impl Extras {
     /// What the status says of them, until more is known.
     fn of<K: Managed>(object: &K) -> Self {
         let status = object.identity_status().cloned().unwrap_or_default();
-        Self { image: status.image, attestation_ca_list: status.attestation_ca_list, ..Self::default() }
+        let credentials = Credentials::as_before(object);
+        Self { credentials, image: status.image, attestation_ca_list: status.attestation_ca_list }
     }
 
     fn take(&mut self, picture: Picture) {
@@ -87,6 +88,10 @@ impl<K: Managed> Engine<K> {
     async fn carry_out(&self, object: Arc<K>, plan: Plan, usable: Usable) -> Result<Action, Error> {
         if (plan.entry.is_some() || plan.step.is_some()) && self.add_finalizer(&object).await? {
             // The object's own change brings it here again.
+            return Ok(Action::await_change());
+        }
+        if let Some(status) = additions_to_come(object.as_ref(), &plan) {
+            status::write(&self.ctx, object.as_ref(), object.identity_status(), &status).await?;
             return Ok(Action::await_change());
         }
         let acted = self.act(&object, plan, &usable).await?;
@@ -285,6 +290,24 @@ fn managed(plan: &Plan, credentials: &Credentials) -> BTreeMap<String, Vec<Strin
     let texts = |uuids: &BTreeSet<Uuid>| uuids.iter().map(ToString::to_string).collect();
     let sets = plan.managed.iter().map(|(field, uuids)| (field.clone(), texts(uuids)));
     sets.chain(credentials.labels.clone().map(|labels| (LABELS.to_owned(), labels))).collect()
+}
+
+/// The status with everything that the plan adds to sets that others write to as well, where it lacks some: should the answer be lost, it is known to
+/// be ours, and is removed again when it is not wanted any more.
+fn additions_to_come<K: Managed>(object: &K, plan: &Plan) -> Option<IdentityStatus> {
+    let known = Progress::of(object).managed;
+    let is_known =
+        |field: &String, uuids: &BTreeSet<Uuid>| known.get(field).is_some_and(|known| uuids.is_subset(known));
+    if plan.step.is_none() || plan.managed.iter().all(|(field, uuids)| is_known(field, uuids)) {
+        return None;
+    }
+    let mut status = object.identity_status().cloned().unwrap_or_default();
+    let managed = status.managed.get_or_insert_default();
+    for (field, uuids) in &plan.managed {
+        let all = known.get(field).into_iter().flatten().chain(uuids).map(ToString::to_string).collect::<BTreeSet<_>>();
+        managed.insert(field.clone(), all.into_iter().collect());
+    }
+    Some(status)
 }
 
 /// Waiting is no fault: nobody has to look.

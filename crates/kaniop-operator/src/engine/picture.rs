@@ -30,12 +30,14 @@ const CROWDED: Duration = Duration::from_secs(2);
 /// When the hosts of pictures were asked last.
 pub(super) struct Looks {
     at: Mutex<HashMap<ObjectKey, Duration>>,
+    /// URLs that gave no picture, and what was said of it, until the host is asked again.
+    failed: Mutex<HashMap<ObjectKey, (String, Finding)>>,
     places: Arc<Semaphore>,
 }
 
 impl Default for Looks {
     fn default() -> Self {
-        Self { at: Mutex::default(), places: Arc::new(Semaphore::new(FETCHES_AT_ONCE)) }
+        Self { at: Mutex::default(), failed: Mutex::default(), places: Arc::new(Semaphore::new(FETCHES_AT_ONCE)) }
     }
 }
 
@@ -46,6 +48,20 @@ impl Looks {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         let next = at.entry(key.clone()).or_insert_with(|| now + INTERVAL.mul_f64(fastrand::f64()));
         next.saturating_sub(now)
+    }
+
+    /// What was said of this URL when it gave no picture last.
+    fn failure(&self, key: &ObjectKey, url: &str) -> Option<Finding> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get(key).filter(|(of, _)| of == url).map(|(_, finding)| finding.clone())
+    }
+
+    fn failed(&self, key: &ObjectKey, failure: Option<(String, Finding)>) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(failure) => drop(failed.insert(key.clone(), failure)),
+            None => drop(failed.remove(key)),
+        }
     }
 
     fn looked(&self, key: &ObjectKey, next: Duration) {
@@ -87,11 +103,15 @@ impl<K: Managed> Engine<K> {
                     Err(error) => Err(error),
                 })
             }
+            (Next::Fetch { .. }, Some(url)) if let Some(finding) = self.failure_still_counts(&key, url, due) => {
+                Ok(Ok(Picture { finding: Some(finding), ..keep(due) }))
+            }
             (Next::Fetch { etag }, Some(url)) => {
                 let Ok(_place) = self.looks.places.try_acquire() else { return Ok(Ok(keep(Some(CROWDED)))) };
                 let known = etag.map(|etag| Validators { etag: Some(etag.to_owned()), last_modified: None });
                 let fetched = fetch(url, known.as_ref(), &self.ctx.options.pictures).await;
                 self.looks.looked(&key, now + INTERVAL);
+                self.looks.failed(&key, None);
                 match fetched {
                     Ok(Fetched::Unchanged) => Ok(Ok(keep(Some(INTERVAL)))),
                     Ok(Fetched::Image { sha256, .. }) if is_there(put, entry, url, &sha256) => {
@@ -107,11 +127,20 @@ impl<K: Managed> Engine<K> {
                         let due = if error.class() == Class::Retry { LONGEST } else { INTERVAL };
                         let finding =
                             Finding { reason: Reason::ImageFetchError, message: format!("image.url: {error}") };
+                        self.looks.looked(&key, now + due);
+                        self.looks.failed(&key, Some((url.to_owned(), finding.clone())));
                         Ok(Ok(Picture { finding: Some(finding), ..keep(Some(due)) }))
                     }
                 }
             }
         }
+    }
+}
+
+impl<K: Managed> Engine<K> {
+    /// What was said of a URL that gave no picture, while it is not time to ask again.
+    fn failure_still_counts(&self, key: &ObjectKey, url: &str, due: Option<Duration>) -> Option<Finding> {
+        self.looks.failure(key, url).filter(|_| due != Some(Duration::ZERO))
     }
 }
 

@@ -71,7 +71,7 @@ impl<K: Managed> Engine<K> {
         let progress = Progress::default();
         let want = desired(object, &progress, usable.policies);
         let decision = identity::deletion(&want, Ok(&usable.snapshot), Duration::ZERO, false);
-        if matches!(decision, Deletion::Delete(_)) {
+        if matches!(decision, Deletion::Delete(_)) || identity::has_entry(&want, &usable.snapshot) {
             return Ok((decision, Some(usable.target)));
         }
         // Nothing is there to delete, as far as was seen last. A creation whose answer was lost would be missing in that: look again before letting go.

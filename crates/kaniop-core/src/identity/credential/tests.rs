@@ -17,7 +17,7 @@ fn id(number: u128) -> Uuid {
 
 fn holder() -> Holder {
     let owner = OwnerReference { name: "robot".to_owned(), uid: UID.to_owned(), ..OwnerReference::default() };
-    Holder { namespace: "default".to_owned(), manager: "kaniop-service-account".to_owned(), owner }
+    Holder { namespace: "default".to_owned(), manager: "kaniop-service-account".to_owned(), owner, entry: Uuid::nil() }
 }
 
 fn wanted(credential: Credential) -> Wanted {
@@ -55,7 +55,7 @@ fn stored(wanted: &Wanted, held: &Held) -> Secret {
 }
 
 fn known<'a>(secret: Option<&'a Secret>, live: &'a [LiveToken], now: i64) -> Known<'a> {
-    Known { secret, owner: UID, live, forced: None, now: at(now) }
+    Known { secret, owner: UID, entry: Uuid::nil(), live, forced: None, now: at(now) }
 }
 
 fn next(wanted: &Wanted, secret: Option<&Secret>, live: &[LiveToken], now: i64) -> Next {
@@ -409,7 +409,7 @@ proptest! {
         for _ in 0..3 {
             let secret = world.secret.clone();
             let live = world.live.clone();
-            let (next, _) = wanted.next(&Known { secret: secret.as_ref(), owner: UID, live: &live, forced, now: at(now) });
+            let (next, _) = wanted.next(&Known { secret: secret.as_ref(), owner: UID, entry: Uuid::nil(), live: &live, forced, now: at(now) });
             made += world.carry_out(&wanted, next, now);
         }
         prop_assert!(made <= 1, "{} were made", made);
@@ -419,7 +419,26 @@ proptest! {
             prop_assert_eq!(world.live.iter().filter(|token| token.label == "ci").count(), 1);
         }
         let (secret, live) = (world.secret, world.live);
-        let (last, _) = wanted.next(&Known { secret: secret.as_ref(), owner: UID, live: &live, forced, now: at(now) });
+        let (last, _) = wanted.next(&Known { secret: secret.as_ref(), owner: UID, entry: Uuid::nil(), live: &live, forced, now: at(now) });
         prop_assert!(matches!(&last, Next::Keep(held) if held.stray.is_empty()), "{:?}", last);
     }
+}
+
+#[test]
+fn a_credential_of_an_entry_that_was_made_anew_is_another_one() {
+    let of = |wanted: &Wanted| {
+        let secret = stored(wanted, &held(None));
+        wanted.next(&Known { entry: id(9), ..known(Some(&secret), &[], 2000) }).0
+    };
+    assert_eq!(of(&client()), Next::Read);
+    assert_eq!(of(&password()), make(&[]));
+}
+
+#[test]
+fn a_time_in_the_future_puts_no_rotation_off() {
+    let wanted = rotated(password(), true, 1);
+    let secret = stored(&wanted, &Held { made: at(1000 + 400 * DAY), ..held(None) });
+    let (next, due) = wanted.next(&known(Some(&secret), &[], 1000));
+    assert_eq!(next, Next::Keep(held(None)), "it counts as made now");
+    assert_eq!(due, Some(Duration::from_secs(DAY.unsigned_abs())));
 }

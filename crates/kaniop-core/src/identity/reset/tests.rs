@@ -18,7 +18,8 @@ fn stored(link: &Link) -> Secret {
         uid: UID.to_owned(),
         ..Default::default()
     };
-    let holder = Holder { namespace: "default".to_owned(), manager: "kaniop-person".to_owned(), owner };
+    let holder =
+        Holder { namespace: "default".to_owned(), manager: "kaniop-person".to_owned(), owner, ..Holder::default() };
     link.secret(&holder, "alice-credential-reset")
 }
 

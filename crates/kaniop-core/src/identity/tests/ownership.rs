@@ -180,3 +180,20 @@ fn the_group_of_the_administrators_never_loses_the_operator() {
         assert_eq!(left, Some(Value::References(expected)));
     }
 }
+
+#[test]
+fn names_that_would_lead_to_another_objects_entry_are_refused_for_every_kind() {
+    let spec = group_spec();
+    for name in [
+        "kaniop-00112233445566778899aabbccddeeff",
+        "Kaniop-00112233445566778899AABBCCDDEEFF",
+        "staff@example.com",
+        "00000000-0000-0000-0000-000000000001",
+    ] {
+        let want = Desired { owner: Owner { entry: name, ..owner() }, ..desired(&spec) };
+        let plan = plan(&want, &Snapshot::default());
+        assert_eq!((plan.step, plan.findings[0].reason), (None, Reason::InvalidValue), "{name}");
+    }
+    let want = Desired { owner: Owner { entry: "kaniop-0011", ..owner() }, ..desired(&spec) };
+    assert!(plan(&want, &Snapshot::default()).step.is_some(), "other names of that beginning are anybody's");
+}

@@ -9,7 +9,7 @@ use kaniop_api::service_account::TokenPurpose;
 use kaniop_core::cluster::labels;
 use kaniop_core::entry::Collection;
 use kaniop_core::identity::credential::{
-    self, ACCOUNT, Credential, FORCE_ROTATION, Held, Known, LONGEST_LABEL, LiveToken, Next, Wanted,
+    ACCOUNT, Credential, FORCE_ROTATION, Held, Known, LONGEST_LABEL, LiveToken, Next, Wanted,
 };
 use kaniop_core::identity::{Finding, password_secret};
 use kaniop_kanidm::{ApiToken, Error as KanidmError, Purpose};
@@ -26,12 +26,6 @@ use crate::engine::{Engine, Managed};
 impl<K: Managed> Engine<K> {
     pub(super) async fn secrets(&self, scene: &Scene<'_, K>, wanted: &[Wanted]) -> Result<Credentials, Stop> {
         let mut done = Credentials::default();
-        done.findings.extend(credential::doubled(wanted));
-        done.findings.extend(wanted.iter().find_map(Wanted::template_conflict));
-        if !done.findings.is_empty() {
-            done.statement = Some(statement(&done.findings));
-            return Ok(done);
-        }
         let forced = self.forced(scene).await?;
         let ours = issued(scene.object);
         let tokens = if ours.is_empty() { Vec::new() } else { self.live_tokens(scene).await? };
@@ -64,7 +58,14 @@ impl<K: Managed> Engine<K> {
             Ok(stored) => stored,
             Err(foreign) => return Ok((Some(foreign), None)),
         };
-        let known = Known { secret: stored.as_ref(), owner: scene.owner.uid, live: tokens, forced, now: scene.now };
+        let known = Known {
+            secret: stored.as_ref(),
+            owner: scene.owner.uid,
+            entry: scene.entry.uuid,
+            live: tokens,
+            forced,
+            now: scene.now,
+        };
         let (next, due) = wanted.next(&known);
         let is_new = matches!(next, Next::Make { .. });
         let held = match next {
@@ -86,7 +87,7 @@ impl<K: Managed> Engine<K> {
                     return Ok((Some(refused), None));
                 }
                 self.revoke(scene, &revoke).await?;
-                self.make(scene, wanted).await?
+                self.make(scene, wanted, tokens).await?
             }
         };
         // A Secret that is written brings the object here again, and its dates with it.
@@ -104,7 +105,7 @@ impl<K: Managed> Engine<K> {
         Ok(Held { value: secret.expose_secret().to_owned(), made, token: None, stray: Vec::new() })
     }
 
-    async fn make(&self, scene: &Scene<'_, K>, wanted: &Wanted) -> Result<Held, Stop> {
+    async fn make(&self, scene: &Scene<'_, K>, wanted: &Wanted, before: &[LiveToken]) -> Result<Held, Stop> {
         self.ctx.guard.check()?;
         let (client, uuid) = (scene.usable.target.client(), scene.entry.uuid);
         let held = |value: &SecretString, token| Held {
@@ -126,7 +127,10 @@ impl<K: Managed> Engine<K> {
                 };
                 let token = client.issue_api_token(&uuid.to_string(), label, purpose, *expiry).await?;
                 let listed = self.live_tokens(scene).await?;
-                let id = listed.iter().find(|listed| listed.label == *label).map(|listed| listed.id);
+                let is_new = |listed: &&LiveToken| before.iter().all(|before| before.id != listed.id);
+                let new: Vec<_> = listed.iter().filter(|listed| listed.label == *label).filter(is_new).collect();
+                // Of two that are new nobody can tell which this is: the next pass revokes both.
+                let id = if let [one] = new.as_slice() { Some(one.id) } else { None };
                 Ok(held(&token, id))
             }
         }
@@ -206,7 +210,7 @@ impl<K: Managed> Engine<K> {
 }
 
 /// Labels of the tokens that we may have issued, by the status.
-fn issued<K: Managed>(object: &K) -> BTreeSet<String> {
+pub(super) fn issued<K: Managed>(object: &K) -> BTreeSet<String> {
     let managed = object.identity_status().and_then(|status| status.managed.as_ref());
     managed.and_then(|managed| managed.get(LABELS)).into_iter().flatten().cloned().collect()
 }

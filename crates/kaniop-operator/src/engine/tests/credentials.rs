@@ -237,3 +237,20 @@ async fn nothing_is_made_nor_told_that_could_not_be_stored() {
     }
     makes_nothing_that_cannot_be_stored::<KanidmPersonAccount>(KanidmPersonAccount::SECRETS[0]).await;
 }
+
+#[tokio::test]
+async fn tokens_whose_secrets_would_share_a_name_are_refused_once_and_forgotten_never() {
+    let world = Robots::at_rest().await;
+    let life = world.live().await;
+    world.edit(|object| {
+        object["spec"]["apiTokens"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"label": "more", "secretName": "robot-ci-api-token"}))
+    });
+    // It comes to rest at all: a pass that forgot what the last one noted would wake itself for ever.
+    world.settle(&life).await;
+    assert_eq!(world.condition("Ready"), is("False", "InvalidValue"));
+    let labels = world.object().unwrap().status.clone().unwrap().managed.unwrap()["apiTokens"].clone();
+    assert_eq!(labels, ["cd", "ci"]);
+}
