@@ -200,6 +200,8 @@ impl Clusters {
     }
 
     fn refused(&self, scene: &Scene<'_>, error: &KanidmError) -> Stop {
+        let certificate = matches!(error, KanidmError::Certificate { .. });
+        self.remember(&key(scene.kanidm), |memory| memory.certificate_refused = certificate);
         let wait = self.retry.next(key(scene.kanidm));
         tracing::warn!(%error, wait_s = wait.as_secs_f32(), "the operator's account could not be set up; it is tried again");
         Stop::Here(Access::Failed(obstacle(error)), Some(wait))

@@ -56,6 +56,8 @@ struct Memory {
     no_login_before: Duration,
     /// Time since the process began before which refused passwords are not made anew: if those just made are refused, more are no cure.
     no_reset_before: Duration,
+    /// Whether the server showed a certificate that is not accepted when it was spoken to last, the looks at it apart.
+    certificate_refused: bool,
     /// The certificate for which a pod was restarted that showed another one: once, should that be no cure.
     restarted_for: Option<String>,
 }

@@ -170,13 +170,18 @@ impl Clusters {
         usable: &Usable,
     ) -> Result<Option<String>, Error> {
         let key = key(valid.kanidm);
-        let refused = matches!(self.ctx.targets.health(&key), Health::Fails(KanidmError::Certificate { .. }));
-        let tried = self.memory(&key).restarted_for.as_ref() == Some(&usable.hash);
+        let memory = self.memory(&key);
+        let refused = memory.certificate_refused
+            || matches!(self.ctx.targets.health(&key), Health::Fails(KanidmError::Certificate { .. }));
+        let tried = memory.restarted_for.as_ref() == Some(&usable.hash);
         let Some(pod) = servers.pods.iter().find(|pod| pod.name == valid.cluster.primary) else { return Ok(None) };
         if !refused || tried || usable.problem.is_some() {
             return Ok(None);
         }
-        self.remember(&key, |memory| memory.restarted_for = Some(usable.hash.clone()));
+        self.remember(&key, |memory| {
+            memory.restarted_for = Some(usable.hash.clone());
+            memory.certificate_refused = false;
+        });
         apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
         let note = format!("Pod '{}' shows another certificate than the Secret holds now; it is restarted.", pod.name);
         self.tell(valid.kanidm, false, "PodRestarted", &note).await;
