@@ -243,10 +243,8 @@ async fn tokens_whose_secrets_would_share_a_name_are_refused_once_and_forgotten_
     let world = Robots::at_rest().await;
     let life = world.live().await;
     world.edit(|object| {
-        object["spec"]["apiTokens"]
-            .as_array_mut()
-            .unwrap()
-            .push(json!({"label": "more", "secretName": "robot-ci-api-token"}))
+        let more = json!({"label": "more", "secretName": "robot-ci-api-token"});
+        object["spec"]["apiTokens"].as_array_mut().unwrap().push(more);
     });
     // It comes to rest at all: a pass that forgot what the last one noted would wake itself for ever.
     world.settle(&life).await;
