@@ -115,7 +115,13 @@ impl Clusters {
             Err(error) => return Err(Refused::Stop(Stop::Here(Access::Failed(obstacle(&error)), None))),
         }
         match self.health(&key) {
-            Health::Answers => Ok(()),
+            Health::Answers => {
+                self.remember(&key, |memory| {
+                    memory.certificate_refused = false;
+                    memory.restarted_for = None;
+                });
+                Ok(())
+            }
             // The first look wakes the loop when it ends, either way.
             Health::Unknown => Err(Refused::Stop(Stop::Here(
                 Access::Pending("Waiting for the server's first answer.".to_owned()),

@@ -58,7 +58,7 @@ struct Memory {
     no_reset_before: Duration,
     /// Whether the server showed a certificate that is not accepted when it was spoken to last, the looks at it apart.
     certificate_refused: bool,
-    /// The certificate for which a pod was restarted that showed another one: once, should that be no cure.
+    /// The certificate for which a pod was restarted that showed another one: once until the server answers, should that be no cure.
     restarted_for: Option<String>,
 }
 
