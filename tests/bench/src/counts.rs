@@ -17,10 +17,12 @@ const READS: [&str; 2] = ["GET", "LIST"];
 const WRITES: [&str; 6] = ["POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"];
 /// What the operator reads and writes. Leases are left out: the election renews one. So are what only the API server itself and its
 /// controllers ask for.
-const OURS: [&str; 11] = [
+const OURS: [&str; 13] = [
     "kanidms",
     "kanidmgroups",
     "kanidmpersonaccounts",
+    "kanidmoauth2clients",
+    "kanidmserviceaccounts",
     "secrets",
     "services",
     "statefulsets",

@@ -11,6 +11,12 @@ pub(crate) fn time(pid: u32) -> Result<Duration> {
     ticks(&stat).map(|ticks| Duration::from_secs_f64(ticks / per_second())).context("read the kernel's count of ticks")
 }
 
+/// How many processors' worth of work the whole machine has done so far, and how much it could have done.
+pub(crate) fn of_the_machine() -> Result<(f64, f64)> {
+    let stat = fs::read_to_string("/proc/stat").context("read the kernel's count of the machine's time")?;
+    busy(&stat).context("read the kernel's count of the machine's time")
+}
+
 /// The most memory that a process has held so far, in MiB (`VmHWM`).
 pub(crate) fn peak(pid: u32) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).with_context(|| format!("process {pid}"))?;
@@ -21,6 +27,14 @@ pub(crate) fn peak(pid: u32) -> Result<f64> {
 fn ticks(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     Some(fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?)
+}
+
+/// Ticks that were not idle, and all: user, nice, system, idle, waiting for disks, and others.
+fn busy(stat: &str) -> Option<(f64, f64)> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(str::parse::<f64>);
+    let ticks: Vec<_> = fields.collect::<Result<_, _>>().ok()?;
+    let all: f64 = ticks.iter().take(8).sum();
+    Some((all - ticks.get(3)? - ticks.get(4)?, all))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a hundred")]
@@ -42,6 +56,12 @@ mod tests {
         let fields: Vec<_> = (3..=20).map(|field| field.to_string()).collect();
         assert_eq!(ticks(&format!("1 (a b) c) {}", fields.join(" "))), Some(29.0));
         assert_eq!(ticks("1 (a"), None);
+    }
+
+    #[test]
+    fn a_machine_that_waits_for_disks_is_not_busy() {
+        assert_eq!(busy("cpu  10 1 5 80 4 0 0 0 3 0\ncpu0 1 1 1 1\n"), Some((16.0, 100.0)));
+        assert_eq!(busy("intr 1\n"), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use kaniop_core::cluster::names::HTTPS_PORT;
-use kaniop_core::name::OPERATOR_GROUPS;
+use kaniop_core::name::{OPERATOR_ACCOUNT, OPERATOR_GROUPS};
 use kaniop_e2e::certificate::Authority;
 use kaniop_kanidm::node::Socket;
 use kaniop_kanidm::{Client, Endpoint, Purpose, Requests, Trust};
@@ -26,8 +26,6 @@ use crate::counts::Counts;
 
 /// Host that every server's certificate is for, and its domain.
 pub(crate) const HOST: &str = "idm.example.com";
-/// Account that the operator's token is for: the operator would take the same name.
-const ACCOUNT: &str = "kaniop-operator";
 /// How long a start may take, of a debug build on a busy machine.
 const START: Duration = Duration::from_secs(120);
 
@@ -87,11 +85,11 @@ impl Server {
         let admin = socket.recover_account("admin").await?;
         let idm_admin = socket.recover_account("idm_admin").await?;
         let client = Client::login(&self.endpoint()?, "idm_admin", &idm_admin).await?;
-        client.ensure_service_account(ACCOUNT, "Kaniop", "idm_admins").await?;
+        client.ensure_service_account(OPERATOR_ACCOUNT, "Kaniop", "idm_admins").await?;
         for group in OPERATOR_GROUPS {
-            client.add_member(group, ACCOUNT).await?;
+            client.add_member(group, OPERATOR_ACCOUNT).await?;
         }
-        let token = client.issue_api_token(ACCOUNT, ACCOUNT, Purpose::ReadWrite, None).await?;
+        let token = client.issue_api_token(OPERATOR_ACCOUNT, OPERATOR_ACCOUNT, Purpose::ReadWrite, None).await?;
         Ok(Credentials { domain, admin, idm_admin, token })
     }
 

@@ -23,6 +23,8 @@ use crate::server::Server;
 pub(crate) const KANIDM: &str = "idm";
 /// Name of the operator's service account.
 const ACCOUNT: &str = "kaniop";
+/// Lists that the operator reads in one look at a server: the entries, and who has a credential.
+pub(crate) const LISTS: f64 = 2.0;
 /// How long the API server may take for anything.
 const SOON: Duration = Duration::from_secs(60);
 /// How often the counts are looked at.
@@ -140,9 +142,9 @@ impl Stage {
 
     /// Waits until the operator has read the whole server so many times more.
     pub(crate) async fn looks(&self, operator: &mut Operator, more: u64) -> Result<()> {
-        let (before, deadline) = (self.looks_so_far().await?, Instant::now() + self.patience);
+        let (before, deadline) = (self.lists_so_far().await?, Instant::now() + self.patience);
         #[expect(clippy::cast_precision_loss, reason = "a few")]
-        while self.looks_so_far().await? < before + more as f64 {
+        while self.lists_so_far().await? < before + LISTS * more as f64 {
             operator.must_run(&self.start.log)?;
             ensure!(Instant::now() < deadline, "the operator did not look at the server within {:?}", self.patience);
             tokio::time::sleep(PAUSE).await;
@@ -150,7 +152,7 @@ impl Stage {
         Ok(())
     }
 
-    async fn looks_so_far(&self) -> Result<f64> {
+    async fn lists_so_far(&self) -> Result<f64> {
         Ok(self.server.counts().await?.sum(|route| route == "GET /scim/v1/Entry"))
     }
 

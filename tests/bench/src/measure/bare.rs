@@ -7,9 +7,10 @@ use kaniop_core::entry::{Attr, Collection, Shape, Step, Value};
 use uuid::Uuid;
 
 use super::Run;
+use crate::cpu;
 use crate::population::{displayname, person_name};
 use crate::server::Server;
-use crate::statistics::number;
+use crate::statistics::{millis, number};
 
 /// Name of the row.
 pub(super) const RATE: &str = "people created by a plain loop, one after the other";
@@ -21,12 +22,15 @@ pub(super) async fn measure(run: &mut Run<'_>) -> Result<()> {
     println!("\na plain loop");
     let server = Server::start(&run.programs.server).await?;
     let client = server.as_operator()?;
-    let began = Instant::now();
+    let (busy, began) = (cpu::time(server.pid())?, Instant::now());
     for nth in 0..run.scale.bare {
         client.execute(&creation(nth), &[DISPLAYNAME, MAIL]).await?;
     }
     let rate = number(run.scale.bare) / began.elapsed().as_secs_f64();
     run.report.fact('a', RATE, (rate, "objects/s"));
+    let busy = cpu::time(server.pid())?.saturating_sub(busy);
+    let each = millis(busy) / number(run.scale.bare);
+    run.report.fact('a', "… processor time of the Kanidm server for each", (each, "ms"));
     Ok(())
 }
 

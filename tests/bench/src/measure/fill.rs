@@ -19,11 +19,13 @@ const REQUESTS: f64 = 1.3;
 pub(super) async fn measure(run: &mut Run<'_>, stage: &Stage) -> Result<Operator> {
     let kubernetes = Counts::of_kubernetes(&stage.cluster.client).await?;
     let kanidm = stage.server.counts().await?;
-    let busy = cpu::time(stage.server.pid())?;
+    let (busy, machine) = (cpu::time(stage.server.pid())?, cpu::of_the_machine()?);
     let operator = stage.operator()?;
     let ready = stage.all_ready().await?;
     let took = ready.duration_since(operator.began).as_secs_f64();
     let busy = cpu::time(stage.server.pid())?.saturating_sub(busy);
+    let (used, could) = cpu::of_the_machine()?;
+    let machine = 100.0 * (used - machine.0) / (could - machine.1);
     let kanidm = stage.server.counts().await?.since(&kanidm);
     let kubernetes = Counts::of_kubernetes(&stage.cluster.client).await?.since(&kubernetes);
     stage.note("until all were Ready", &[&kanidm, &kubernetes])?;
@@ -43,6 +45,7 @@ pub(super) async fn measure(run: &mut Run<'_>, stage: &Stage) -> Result<Operator
     run.report.value('b', "… requests to Kanidm for each object", (each, ""), Bar::AtMost(REQUESTS));
     let asked = (kubernetes.kubernetes_reads() + kubernetes.kubernetes_writes()) / number(objects);
     run.report.fact('b', "… requests to Kubernetes for each object", (asked, ""));
+    run.report.fact('b', "… all processors were busy, by anything", (machine, "%"));
     let api = kubernetes.sum(|key| key.starts_with("process_cpu"));
     for (who, seconds) in
         [("operator", operator.cpu()?.as_secs_f64()), ("Kanidm server", busy.as_secs_f64()), ("API server", api)]

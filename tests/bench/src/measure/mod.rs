@@ -42,7 +42,12 @@ pub(crate) async fn all(programs: &Programs, scale: &Scale, only: &[char], repor
     let mut run = Run { programs, scale, only, report };
     bare::measure(&mut run).await?;
     let mut fewest = None;
+    let [_, filled, many] = scale.sizes;
     for (size, bar) in scale.sizes.into_iter().zip(MEMORY) {
+        let here = |letters: &str| letters.chars().any(|letter| run.wants(letter));
+        if !(here("ce") || size == filled && here("bdg") || size == many && here("df")) {
+            continue;
+        }
         let stage = Stage::set(&cluster, programs, Population::of(size), scale.interval, scale.patience).await?;
         let mut operator = fill::measure(&mut run, &stage).await?;
         if run.wants('c') {
@@ -50,7 +55,6 @@ pub(crate) async fn all(programs: &Programs, scale: &Scale, only: &[char], repor
             fewest = fewest.or(Some(rest));
         }
         memory(&mut run, &stage, &operator, bar)?;
-        let [_, filled, many] = scale.sizes;
         if size == filled {
             beside_others(&mut run, &stage, &mut operator).await?;
         }

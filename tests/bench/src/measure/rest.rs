@@ -6,7 +6,7 @@ use super::Run;
 use crate::counts::Counts;
 use crate::operator::Operator;
 use crate::report::Bar;
-use crate::stage::Stage;
+use crate::stage::{LISTS, Stage};
 
 /// Label of the operator's own counts of requests that only look.
 const READS: [&str; 2] = ["operation=\"list\"", "operation=\"read\""];
@@ -38,8 +38,8 @@ pub(super) async fn measure(
 
     let (reads, writes) = sent(&own);
     let what = format!("at rest with {} objects, a minute: reads from Kanidm", stage.population.objects());
-    // An interval is up to a tenth shorter than it is set.
-    let once = 60.0 / (0.9 * f64::from(run.scale.interval));
+    // One look an interval, which is up to a tenth shorter than it is set.
+    let once = LISTS * 60.0 / (0.9 * f64::from(run.scale.interval));
     run.report.value('c', what, (kanidm.kanidm_reads().max(reads) / minutes, ""), Bar::AtMost(once));
     let writes = kanidm.kanidm_writes().max(writes) / minutes;
     run.report.value('c', "… writes to Kanidm", (writes, ""), Bar::AtMost(0.0));
