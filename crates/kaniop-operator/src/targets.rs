@@ -3,7 +3,7 @@
 //! One list per server and interval fills the snapshot; answers to our own writes keep it up to date in between. A server that does not answer is
 //! asked again with growing waits, and meanwhile nobody else sends it anything.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub struct Connection {
 pub enum Wake {
     /// The snapshot of this Kanidm was read anew, or its server stopped or began to answer.
     Refreshed(ObjectKey),
-    /// This Kanidm was created, deleted or its spec changed.
+    /// This Kanidm was created, deleted, its spec changed, or it was looked into for the first time.
     Kanidm(ObjectKey),
     /// This namespace changed.
     Namespace(String),
@@ -278,6 +278,8 @@ struct Held {
 pub struct Targets {
     interval: Duration,
     held: Mutex<HashMap<ObjectKey, Held>>,
+    /// Kanidms that were judged since the operator's start.
+    judged: Mutex<HashSet<ObjectKey>>,
     wake: broadcast::Sender<Wake>,
 }
 
@@ -285,7 +287,7 @@ impl Targets {
     /// No servers yet; each will be looked at once per interval.
     #[must_use]
     pub fn new(interval: Duration) -> Self {
-        Self { interval, held: Mutex::default(), wake: broadcast::channel(4096).0 }
+        Self { interval, held: Mutex::default(), judged: Mutex::default(), wake: broadcast::channel(4096).0 }
     }
 
     /// Hears of everything that may give work.
@@ -310,6 +312,19 @@ impl Targets {
     #[must_use]
     pub fn health(&self, key: &ObjectKey) -> Health {
         self.get(key).map_or(Health::Unknown, |target| target.health())
+    }
+
+    /// This Kanidm was looked into: that there is no way to its server is from now on a finding. Before, it is merely early.
+    pub fn judged(&self, key: &ObjectKey) {
+        if self.judged.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
+            self.wake(Wake::Kanidm(key.clone()));
+        }
+    }
+
+    /// Whether this Kanidm was looked into since the operator's start.
+    #[must_use]
+    pub fn is_judged(&self, key: &ObjectKey) -> bool {
+        self.judged.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
     }
 
     /// This is how the server of this Kanidm is reached now. The same again changes nothing.

@@ -123,10 +123,7 @@ impl Clusters {
                 Ok(())
             }
             // The first look wakes the loop when it ends, either way.
-            Health::Unknown => Err(Refused::Stop(Stop::Here(
-                Access::Pending("Waiting for the server's first answer.".to_owned()),
-                None,
-            ))),
+            Health::Unknown => Err(Refused::Stop(Stop::Early)),
             Health::Fails(KanidmError::Unauthenticated) => Err(Refused::Token),
             Health::Fails(error) => Err(Refused::Stop(Stop::Here(Access::Failed(obstacle(&error)), None))),
         }

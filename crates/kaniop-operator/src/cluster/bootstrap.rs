@@ -52,12 +52,14 @@ pub(super) struct Progress {
     pub admin_secret: bool,
     /// When to try again, if sooner than at the next interval.
     pub again: Option<Duration>,
+    /// Whether all that is missing is the first look at the server, which is under way and brings the loop here again.
+    pub early: bool,
 }
 
 impl Progress {
     /// Nothing was tried.
     pub fn not_tried(admin_secret: bool) -> Self {
-        Self { access: Access::NotTried, domain: None, admin_secret, again: None }
+        Self { access: Access::NotTried, domain: None, admin_secret, again: None, early: false }
     }
 }
 
@@ -65,6 +67,8 @@ impl Progress {
 pub(super) enum Stop {
     /// For this reason, and perhaps not until the next interval.
     Here(Access, Option<Duration>),
+    /// Until the first look at the server, which is under way, has ended.
+    Early,
     /// The pass failed.
     Failed(Error),
 }
@@ -90,6 +94,10 @@ impl Clusters {
         match self.steps(scene, &stored, &mut progress).await {
             Ok(()) => progress.access = Access::Answered,
             Err(Stop::Here(access, again)) => (progress.access, progress.again) = (access, again),
+            Err(Stop::Early) => {
+                progress.access = Access::Pending("Waiting for the server's first answer.".to_owned());
+                progress.early = true;
+            }
             Err(Stop::Failed(error)) => return Err(error),
         }
         Ok(progress)

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kaniop_api::Kanidm;
+use kaniop_kanidm::Class;
 use kube::ResourceExt;
 use kube::runtime::controller::{self, Action};
 use tracing::Instrument;
@@ -96,6 +97,10 @@ async fn reconcile(kanidm: Arc<Kanidm>, clusters: Arc<Clusters>) -> Result<Actio
     let passed = passed.instrument(span.clone()).await;
     let outcome = passed.as_ref().map_or_else(Error::label, |_| "ok");
     clusters.ctx.metrics.pass("Kanidm", outcome, (clock.elapsed() - began).as_secs_f64());
+    // An outage of the API server says nothing of the Kanidm.
+    if passed.as_ref().map_or_else(|error| error.class() != Class::Retry, |_| true) {
+        clusters.ctx.targets.judged(&key);
+    }
     match passed {
         Ok(action) => Ok(action),
         Err(error) => Ok(clusters.failed(&kanidm, &error).instrument(span).await),

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
 use kaniop_core::cluster::credentials::Administrators;
+use kaniop_core::cluster::domain::Verdict;
 use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen, World};
 use kaniop_core::cluster::tls::Usable;
 use kaniop_core::cluster::{
@@ -84,7 +85,9 @@ impl Clusters {
             wanted: &children.statefulsets,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
-        self.report(&world, now).await?;
+        if !(progress.early && is_told(kanidm, &progress)) {
+            self.report(&world, now).await?;
+        }
         if progress.again.is_none() {
             self.retry.reset(&key(kanidm));
         }
@@ -212,6 +215,13 @@ struct Valid<'a> {
     cluster: ValidatedCluster,
     /// Parts of the spec that cannot be carried out, while the rest is.
     refused: Vec<Refusal>,
+}
+
+/// Whether the status speaks of this generation, and nothing was learned that has to be kept: then it holds for the moment that the first look
+/// takes, or a restart of the operator would make every Kanidm unready.
+fn is_told(kanidm: &Kanidm, progress: &Progress) -> bool {
+    let told = kanidm.status.as_ref().is_some_and(|status| status.observed_generation == kanidm.metadata.generation);
+    told && !matches!(progress.domain, Some((_, Verdict::First | Verdict::Replaced)))
 }
 
 fn world<'a>(

@@ -26,6 +26,8 @@ pub(super) enum Assessment {
     Refused(Finding),
     /// The server cannot be asked now.
     Unknown(Finding),
+    /// The operator has just begun and knows nothing of the server yet: whatever was said of the object last holds until it does.
+    Early,
     /// The server's snapshot says this.
     Planned(Plan),
 }
@@ -36,6 +38,7 @@ impl Assessment {
         match (self, other) {
             (Self::Refused(a), Self::Refused(b)) | (Self::Unknown(a), Self::Unknown(b)) => a.reason == b.reason,
             (Self::Planned(a), Self::Planned(b)) => a == b,
+            (Self::Early, Self::Early) => true,
             _ => false,
         }
     }
@@ -59,6 +62,8 @@ pub(super) struct Policies {
 pub(super) struct Barred {
     pub(super) finding: Finding,
     pub(super) obstacle: Obstacle,
+    /// Whether that is only because nobody has looked yet.
+    early: bool,
 }
 
 impl<K: super::Managed> Engine<K> {
@@ -66,6 +71,7 @@ impl<K: super::Managed> Engine<K> {
     pub(super) fn assess(&self, object: &K, claims: &Claims) -> (Assessment, Option<Usable>) {
         match self.server(object) {
             Ok(_) if let Some(conflict) = claims.conflict(object) => (Assessment::Refused(conflict), None),
+            Err(barred) if barred.early => (Assessment::Early, None),
             Err(barred) if matches!(barred.obstacle, Obstacle::Unreachable(_)) => {
                 (Assessment::Unknown(barred.finding), None)
             }
@@ -99,17 +105,16 @@ impl<K: super::Managed> Engine<K> {
             return Err(barred(Reason::Paused, message, Obstacle::Paused));
         }
         let Some(target) = self.ctx.targets.get(&key) else {
-            return Err(unreachable(
-                Reason::KanidmNotReady,
-                format!("the Kanidm {key} is not Ready: see its conditions"),
-            ));
+            let message = format!("the Kanidm {key} is not Ready: see its conditions");
+            let early = !self.ctx.targets.is_judged(&key);
+            return Err(Barred { early, ..unreachable(Reason::KanidmNotReady, message) });
         };
         match target.snapshot() {
             Ok(snapshot) => Ok(Usable { target, snapshot, policies: self.policies(object, &kanidm) }),
-            Err(Unusable::NotRead) => Err(unreachable(
-                Reason::KanidmNotReady,
-                format!("the entries of the Kanidm {key} have not been read yet"),
-            )),
+            Err(Unusable::NotRead) => {
+                let message = format!("the entries of the Kanidm {key} have not been read yet");
+                Err(Barred { early: true, ..unreachable(Reason::KanidmNotReady, message) })
+            }
             Err(Unusable::Fails(error)) => Err(match not_ready(&kanidm) {
                 // It knows better why.
                 Some(why) => unreachable(
@@ -166,7 +171,7 @@ fn not_ready(kanidm: &Kanidm) -> Option<&str> {
 }
 
 fn barred(reason: Reason, message: String, obstacle: Obstacle) -> Barred {
-    Barred { finding: Finding { reason, message }, obstacle }
+    Barred { finding: Finding { reason, message }, obstacle, early: false }
 }
 
 fn unreachable(reason: Reason, message: String) -> Barred {

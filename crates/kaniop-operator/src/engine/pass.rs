@@ -80,6 +80,10 @@ impl<K: Managed> Engine<K> {
                 self.report(&object, &Outcome::Unknown(&finding), &Extras::default()).await?;
                 Ok(Action::await_change())
             }
+            (Assessment::Early, _) => {
+                self.settle(&object, Assessment::Early);
+                Ok(Action::await_change())
+            }
             (Assessment::Planned(plan), Some(usable)) => self.carry_out(object, plan, usable).await,
             (Assessment::Planned(_), None) => Err(Error::Bug("a plan without a server".to_owned())),
         }

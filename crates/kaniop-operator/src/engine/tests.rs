@@ -15,7 +15,7 @@ use self::kinds::{alice, with};
 use self::world::{World, idm};
 use super::assess::Assessment;
 use super::claims::Claims;
-use crate::targets::{Health, Unusable};
+use crate::targets::{Health, Unusable, Wake};
 
 type People = World<kaniop_api::KanidmPersonAccount>;
 
@@ -50,6 +50,39 @@ async fn a_value_changed_behind_our_back_is_set_again_with_one_event() {
     world.settle(&life).await;
     assert_eq!(world.events(), ["EntryCreated", "DriftRepaired"]);
     assert_eq!(world.entries("alice")[0]["displayname"], "Alice");
+}
+
+#[tokio::test]
+async fn an_operator_that_has_just_begun_leaves_the_last_word_standing_until_it_knows_better() {
+    let world = People::with(alice()).await;
+    world.settle(&world.live().await).await;
+    let before = (world.writes(), world.events().len());
+    let life = world.begin();
+    let mut news = life.targets.subscribe();
+    world.settle(&life).await;
+    assert!(!life.engine.has_work(&world.object().unwrap(), &Claims::default()));
+    life.targets.set(&idm(), &world.kanidm.connection).unwrap();
+    world.settle(&life).await;
+    news.recv().await.unwrap();
+    assert!(life.engine.has_work(&world.object().unwrap(), &Claims::default()), "it is woken when the server was read");
+    world.settle(&life).await;
+    assert_eq!((world.writes(), world.events().len()), before);
+}
+
+#[tokio::test]
+async fn a_kanidm_that_was_looked_into_and_has_no_server_is_told_as_such() {
+    let world = People::with(alice()).await;
+    let life = world.begin();
+    world.settle(&life).await;
+    assert_eq!(world.condition("Ready").0, "-");
+    let mut news = life.targets.subscribe();
+    life.targets.judged(&idm());
+    assert_eq!(news.recv().await.unwrap(), Wake::Kanidm(idm()));
+    assert!(life.engine.has_work(&world.object().unwrap(), &Claims::default()));
+    world.settle(&life).await;
+    assert_eq!(world.condition("Ready"), is("Unknown", "KanidmNotReady"));
+    life.targets.judged(&idm());
+    assert!(news.is_empty(), "only the first time is news");
 }
 
 #[tokio::test]

@@ -124,10 +124,16 @@ impl<K: Managed> World<K> {
 
     /// The operator starts with nothing but what both servers hold.
     pub(super) async fn live(&self) -> Life<K> {
-        let targets = Arc::new(Targets::new(Duration::from_secs(3600)));
-        let mut news = targets.subscribe();
-        targets.set(&idm(), &self.kanidm.connection).unwrap();
+        let life = self.begin();
+        let mut news = life.targets.subscribe();
+        life.targets.set(&idm(), &self.kanidm.connection).unwrap();
         news.recv().await.unwrap();
+        life
+    }
+
+    /// The operator starts and has not looked at anything yet.
+    pub(super) fn begin(&self) -> Life<K> {
+        let targets = Arc::new(Targets::new(Duration::from_secs(3600)));
         let (kanidms, mut writer) = reflector::store();
         let mut spec = json!({"domain": "example.com", "replicaGroups": [{"name": "default", "replicas": 1}]});
         spec.as_object_mut().unwrap().extend(self.kanidm_spec.as_object().unwrap().clone());
