@@ -52,6 +52,8 @@ pub struct Connection {
 pub enum Wake {
     /// The snapshot of this Kanidm was read anew, or its server stopped or began to answer.
     Refreshed(ObjectKey),
+    /// Entries were created on the server of this Kanidm: whoever refers to them may have waited.
+    Created(ObjectKey),
     /// This Kanidm was created, deleted, its spec changed, or it was looked into for the first time.
     Kanidm(ObjectKey),
     /// This namespace changed.

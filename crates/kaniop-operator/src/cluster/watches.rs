@@ -86,7 +86,7 @@ fn news(clusters: Arc<Clusters>) -> impl Stream<Item = ObjectRef<Kanidm>> + Send
     wakes.flat_map(move |wake| {
         let keys = match wake {
             Ok(Wake::Refreshed(key)) => vec![key],
-            Ok(Wake::Kanidm(_) | Wake::Namespace(_)) => vec![],
+            Ok(Wake::Created(_) | Wake::Kanidm(_) | Wake::Namespace(_)) => vec![],
             // Too many wakes at once were lost: everybody looks.
             Err(_) => clusters.ctx.kanidms.state().iter().map(|kanidm| super::key(kanidm)).collect(),
         };

@@ -15,7 +15,6 @@ use kube::core::{Selector, SelectorExt};
 use kube::runtime::reflector::ObjectRef;
 use uuid::Uuid;
 
-use super::claims::Claims;
 use super::{Engine, kanidm_key};
 use crate::targets::{Target, Unusable};
 
@@ -33,6 +32,12 @@ pub(super) enum Assessment {
 }
 
 impl Assessment {
+    /// Whether something that the object refers to was not there.
+    pub(super) fn waits(&self) -> bool {
+        let Self::Planned(plan) = self else { return false };
+        plan.findings.iter().any(|finding| finding.reason == Reason::ReferenceNotFound)
+    }
+
     /// Whether a pass on either would conclude the same. The texts of an outage may vary without anything having changed.
     pub(super) fn same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -68,9 +73,9 @@ pub(super) struct Barred {
 
 impl<K: super::Managed> Engine<K> {
     /// The situation, with the server to act on if there is something to do.
-    pub(super) fn assess(&self, object: &K, claims: &Claims) -> (Assessment, Option<Usable>) {
+    pub(super) fn assess(&self, object: &K) -> (Assessment, Option<Usable>) {
         match self.server(object) {
-            Ok(_) if let Some(conflict) = claims.conflict(object) => (Assessment::Refused(conflict), None),
+            Ok(_) if let Some(conflict) = self.conflict(object) => (Assessment::Refused(conflict), None),
             Err(barred) if barred.early => (Assessment::Early, None),
             Err(barred) if matches!(barred.obstacle, Obstacle::Unreachable(_)) => {
                 (Assessment::Unknown(barred.finding), None)
@@ -126,12 +131,28 @@ impl<K: super::Managed> Engine<K> {
         }
     }
 
-    /// Who stands for the entries that these objects name.
-    pub(super) fn claims(&self, objects: &[Arc<K>]) -> Claims {
-        Claims::of(objects, |object| {
-            let key = kanidm_key(object);
+    /// What to say when somebody else who may use the Kanidm stands for the object's entry.
+    fn conflict(&self, object: &K) -> Option<Finding> {
+        let rivals = self.claims.rivals(object).into_iter();
+        let held = rivals.filter_map(|key| self.store.get(&ObjectRef::new(&key.name).within(&key.namespace)));
+        let may = |other: &Arc<K>| {
+            let key = kanidm_key(other.as_ref());
             let kanidm = self.ctx.kanidms.get(&ObjectRef::new(&key.name).within(&key.namespace));
-            kanidm.is_some_and(|kanidm| self.selected(object, &kanidm))
+            kanidm.is_some_and(|kanidm| self.selected(other, &kanidm))
+        };
+        let age = |object: &K| {
+            // Whoever has an entry keeps it, whatever becomes of the other.
+            let has_none = object.identity_status().is_none_or(|status| status.uuid.is_none());
+            (has_none, object.meta().creation_timestamp.clone(), super::key(object))
+        };
+        let oldest = held.filter(may).map(|other| age(&other)).min().filter(|oldest| *oldest < age(object))?;
+        Some(Finding {
+            reason: Reason::Conflict,
+            message: format!(
+                "{} {} is older, or has the entry already, and stands for the same one: this object touches nothing. Delete one of them, or give this one another name",
+                K::KIND,
+                oldest.2
+            ),
         })
     }
 

@@ -10,6 +10,7 @@ mod pass;
 mod picture;
 mod removal;
 mod untold;
+mod watched;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -18,17 +19,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kaniop_api::shared::Identity;
 use kaniop_api::{Kanidm, KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
-use kaniop_core::cluster::labels;
 use kaniop_core::identity::IdentityKind;
 use kube::api::Api;
-use kube::core::{NamespaceResourceScope, PartialObjectMeta};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::controller;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::{WatchStreamExt, controller, watcher};
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -112,6 +111,7 @@ pub struct Engine<K: Managed> {
     /// What each object's last pass concluded: an object whose conclusion would be the same again is not woken.
     settled: Mutex<HashMap<ObjectKey, Assessment>>,
     store: Store<K>,
+    claims: Arc<Claims>,
     /// Turns of passes that need no server.
     idle: Arc<Semaphore>,
     looks: picture::Looks,
@@ -125,13 +125,14 @@ pub async fn run<K: Managed>(ctx: Context, stop: impl Future<Output = ()> + Send
     };
     // Each server has its own queue of passes, so that none waits for another's.
     let config = controller::Config::default().debounce(DEBOUNCE);
-    let mut controller =
-        Controller::new(api, watcher::Config::default()).with_config(config).graceful_shutdown_on(stop);
+    let claims = Arc::new(Claims::default());
+    let (store, objects) = watched::objects(api, claims.clone());
+    let mut controller = Controller::for_stream(objects, store.clone()).with_config(config).graceful_shutdown_on(stop);
     if let Some(manager) = K::MANAGER {
-        controller = controller.watches_stream(secrets(&ctx, manager), |secret| holders::<K>(&secret));
+        controller = controller.watches_stream(watched::secrets(&ctx, manager), |secret| watched::holder::<K>(&secret));
     }
     let wakes = BroadcastStream::new(ctx.targets.subscribe());
-    let engine = Arc::new(Engine::new(ctx, controller.store()));
+    let engine = Arc::new(Engine::new(ctx, store, claims));
     let woken = engine.clone().woken(wakes);
     controller
         .reconcile_on(woken)
@@ -142,27 +143,6 @@ pub async fn run<K: Managed>(ctx: Context, stop: impl Future<Output = ()> + Send
             }
         })
         .await;
-}
-
-/// The Secrets of one kind's objects, without what is in them.
-fn secrets(
-    ctx: &Context,
-    manager: &str,
-) -> impl Stream<Item = Result<PartialObjectMeta<Secret>, watcher::Error>> + Send + use<> {
-    let api: Api<PartialObjectMeta<Secret>> = match &ctx.options.namespace {
-        Some(namespace) => Api::namespaced(ctx.client.clone(), namespace),
-        None => Api::all(ctx.client.clone()),
-    };
-    let ours = watcher::Config::default().labels(&format!("{}={manager}", labels::MANAGED_BY));
-    watcher(api, ours).default_backoff().touched_objects()
-}
-
-/// The object that controls a Secret.
-fn holders<K: Managed>(secret: &PartialObjectMeta<Secret>) -> Option<ObjectRef<K>> {
-    let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
-    let owners = secret.metadata.owner_references.iter().flatten();
-    let owner = owners.into_iter().find(|owner| owner.controller == Some(true) && owner.kind == K::KIND)?;
-    Some(ObjectRef::new(&owner.name).within(namespace))
 }
 
 /// Reached only by errors that [`reconcile`] did not turn into a wait of its own: none today.
@@ -203,9 +183,9 @@ async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result
 }
 
 impl<K: Managed> Engine<K> {
-    fn new(ctx: Context, store: Store<K>) -> Self {
-        let idle = Arc::new(Semaphore::new(IDLE_PASSES));
-        Self { ctx, retry: Retry::default(), settled: Mutex::default(), store, idle, looks: picture::Looks::default() }
+    fn new(ctx: Context, store: Store<K>, claims: Arc<Claims>) -> Self {
+        let (idle, looks) = (Arc::new(Semaphore::new(IDLE_PASSES)), picture::Looks::default());
+        Self { ctx, retry: Retry::default(), settled: Mutex::default(), store, claims, idle, looks }
     }
 
     /// Waits for a turn at the object's server, or among those that have none.
@@ -220,27 +200,42 @@ impl<K: Managed> Engine<K> {
     fn woken(self: Arc<Self>, wakes: BroadcastStream<Wake>) -> impl Stream<Item = ObjectRef<K>> + Send + 'static {
         wakes.flat_map(move |wake| {
             let concerned = |object: &K| match &wake {
-                Ok(Wake::Refreshed(kanidm) | Wake::Kanidm(kanidm)) => kanidm_key(object) == *kanidm,
+                Ok(Wake::Refreshed(kanidm) | Wake::Kanidm(kanidm) | Wake::Created(kanidm)) => {
+                    kanidm_key(object) == *kanidm
+                }
                 Ok(Wake::Namespace(namespace)) => object.namespace().as_ref() == Some(namespace),
                 // Too many wakes at once were lost: everybody looks.
                 Err(_) => true,
             };
-            let objects = self.store.state();
-            let claims = self.claims(&objects);
+            // While many are created, a plan for each object each time would be most of all work.
+            let objects = match &wake {
+                Ok(Wake::Created(_)) => self.waiting(),
+                _ => self.store.state(),
+            };
             let refs: Vec<_> = objects
                 .iter()
-                .filter(|object| concerned(object) && self.has_work(object, &claims))
+                .filter(|object| concerned(object) && self.has_work(object))
                 .map(|object| ObjectRef::from_obj(object.as_ref()))
                 .collect();
             futures::stream::iter(refs)
         })
     }
 
-    fn has_work(&self, object: &K, claims: &Claims) -> bool {
+    /// The objects that refer to something that was not there in their last pass.
+    fn waiting(&self) -> Vec<Arc<K>> {
+        let settled = self.settled();
+        let waiting = settled.iter().filter(|(_, assessed)| assessed.waits()).map(|(key, _)| key.clone());
+        let waiting: Vec<_> = waiting.collect();
+        drop(settled);
+        let refs = waiting.iter().map(|key| ObjectRef::new(&key.name).within(&key.namespace));
+        refs.filter_map(|object| self.store.get(&object)).collect()
+    }
+
+    fn has_work(&self, object: &K) -> bool {
         if object.meta().deletion_timestamp.is_some() {
             return true;
         }
-        let assessed = self.assess(object, claims).0;
+        let assessed = self.assess(object).0;
         self.settled().get(&key(object)).is_none_or(|settled| !settled.same(&assessed))
     }
 

@@ -16,7 +16,6 @@ use kube::runtime::controller::Action;
 use uuid::Uuid;
 
 use super::assess::{Assessment, Progress, Usable};
-use super::claims::claim;
 use super::credentials::{Credentials, Done, LABELS, credential_as_before};
 use super::picture::Picture;
 use super::{Engine, Managed, kanidm_key, key};
@@ -68,8 +67,7 @@ impl<K: Managed> Engine<K> {
         if object.meta().deletion_timestamp.is_some() {
             return self.remove(object).await;
         }
-        let rivals = self.store.state_filter(|other| claim(other) == claim(object.as_ref()));
-        match self.assess(&object, &self.claims(&rivals)) {
+        match self.assess(&object) {
             (Assessment::Refused(finding), _) => {
                 self.settle(&object, Assessment::Refused(finding.clone()));
                 self.report(&object, &Outcome::Refused(&finding), &Extras::default()).await?;

@@ -14,7 +14,6 @@ use serde_json::{Value as Json, json};
 use self::kinds::{alice, with};
 use self::world::{World, idm};
 use super::assess::Assessment;
-use super::claims::Claims;
 use crate::targets::{Health, Unusable, Wake};
 
 type People = World<kaniop_api::KanidmPersonAccount>;
@@ -46,7 +45,7 @@ async fn a_value_changed_behind_our_back_is_set_again_with_one_event() {
     }
     drop(life);
     let life = world.live().await;
-    assert!(life.engine.has_work(&world.object().unwrap(), &Claims::default()));
+    assert!(life.engine.has_work(&world.object().unwrap()));
     world.settle(&life).await;
     assert_eq!(world.events(), ["EntryCreated", "DriftRepaired"]);
     assert_eq!(world.entries("alice")[0]["displayname"], "Alice");
@@ -60,11 +59,11 @@ async fn an_operator_that_has_just_begun_leaves_the_last_word_standing_until_it_
     let life = world.begin();
     let mut news = life.targets.subscribe();
     world.settle(&life).await;
-    assert!(!life.engine.has_work(&world.object().unwrap(), &Claims::default()));
+    assert!(!life.engine.has_work(&world.object().unwrap()));
     life.targets.set(&idm(), &world.kanidm.connection).unwrap();
     world.settle(&life).await;
     news.recv().await.unwrap();
-    assert!(life.engine.has_work(&world.object().unwrap(), &Claims::default()), "it is woken when the server was read");
+    assert!(life.engine.has_work(&world.object().unwrap()), "it is woken when the server was read");
     world.settle(&life).await;
     assert_eq!((world.writes(), world.events().len()), before);
 }
@@ -78,7 +77,7 @@ async fn a_kanidm_that_was_looked_into_and_has_no_server_is_told_as_such() {
     let mut news = life.targets.subscribe();
     life.targets.judged(&idm());
     assert_eq!(news.recv().await.unwrap(), Wake::Kanidm(idm()));
-    assert!(life.engine.has_work(&world.object().unwrap(), &Claims::default()));
+    assert!(life.engine.has_work(&world.object().unwrap()));
     world.settle(&life).await;
     assert_eq!(world.condition("Ready"), is("Unknown", "KanidmNotReady"));
     life.targets.judged(&idm());
@@ -133,10 +132,7 @@ async fn a_refused_value_is_said_with_the_field_and_is_not_sent_again_at_once() 
     world.settle(&life).await;
     assert_eq!(world.condition("Ready"), is("False", "InvalidValue"));
     assert_eq!(world.events(), ["KanidmClientError"]);
-    assert!(
-        !life.engine.has_work(&world.object().unwrap(), &Claims::default()),
-        "a refresh must not wake it while nothing changed"
-    );
+    assert!(!life.engine.has_work(&world.object().unwrap()), "a refresh must not wake it while nothing changed");
 }
 
 #[tokio::test]
@@ -176,7 +172,7 @@ async fn a_server_that_refuses_the_token_is_not_asked_by_anybody_else() {
     }
     assert!(matches!(life.targets.get(&idm()).unwrap().snapshot(), Err(Unusable::Fails(_))));
     let calls = world.faults.calls();
-    let (assessed, usable) = life.engine.assess(&world.object().unwrap(), &Claims::default());
+    let (assessed, usable) = life.engine.assess(&world.object().unwrap());
     assert!(matches!(assessed, Assessment::Unknown(_)) && usable.is_none());
     world.settle(&life).await;
     assert_eq!(world.condition("Ready").0, "Unknown");

@@ -44,7 +44,7 @@ pub(super) async fn looks(targets: Arc<Targets>, key: ObjectKey, target: Arc<Tar
                 }
                 () = target.created.notified() => {
                     tokio::time::sleep(COLLECT).await;
-                    targets.wake(Wake::Refreshed(key.clone()));
+                    targets.wake(Wake::Created(key.clone()));
                 }
             }
         }

@@ -66,7 +66,7 @@ pub(super) struct Life<K: Managed> {
 impl<K: Managed> Life<K> {
     /// Whether anything but the objects themselves would bring this one to a pass.
     pub(super) fn would_wake(&self, object: &K) -> bool {
-        self.engine.has_work(object, &self.engine.claims(&self.engine.store.state()))
+        self.engine.has_work(object)
     }
 }
 
@@ -159,7 +159,7 @@ impl<K: Managed> World<K> {
         let ctx =
             Context { client, clock, guard, targets: targets.clone(), kanidms, namespaces, events, metrics, options };
         let (store, objects) = reflector::store();
-        let engine = Engine::new(ctx, store);
+        let engine = Engine::new(ctx, store, Arc::default());
         let life = Life { engine, targets, objects: Mutex::new(objects), _writers: (writer, namespace_writer) };
         self.watch(&life);
         life
@@ -175,11 +175,11 @@ impl<K: Managed> World<K> {
     /// The operator's watch catches up.
     pub(super) fn watch(&self, life: &Life<K>) {
         let mut writer = life.objects.lock().unwrap();
-        writer.apply_watcher_event(&watcher::Event::Init);
-        for object in self.objects() {
-            writer.apply_watcher_event(&watcher::Event::InitApply(object.as_ref().clone()));
+        let objects = self.objects().into_iter().map(|object| watcher::Event::InitApply(object.as_ref().clone()));
+        for event in [watcher::Event::Init].into_iter().chain(objects).chain([watcher::Event::InitDone]) {
+            life.engine.claims.follow(&event);
+            writer.apply_watcher_event(&event);
         }
-        writer.apply_watcher_event(&watcher::Event::InitDone);
     }
 
     pub(super) fn object(&self) -> Option<Arc<K>> {
