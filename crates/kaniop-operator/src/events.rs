@@ -26,8 +26,8 @@ struct Told {
     recorder: Recorder,
 }
 
-/// How many are remembered; more than that only cost an Event each.
-const REMEMBERED: usize = 4096;
+/// How many are remembered, at some 4 KiB each; more than that only cost an Event each.
+const REMEMBERED: usize = 1024;
 
 /// What happened, for one object.
 #[derive(Clone, Debug)]

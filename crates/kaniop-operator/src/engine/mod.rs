@@ -8,6 +8,7 @@ mod claims;
 mod credentials;
 mod pass;
 mod picture;
+mod places;
 mod removal;
 mod untold;
 mod watched;
@@ -31,12 +32,13 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_stream::wrappers::BroadcastStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_stream::wrappers::{BroadcastStream, UnboundedReceiverStream};
 use tracing::Instrument;
 
 use self::assess::Assessment;
 use self::claims::Claims;
+use self::places::Places;
 use crate::context::Context;
 use crate::error::Error;
 use crate::retry::Retry;
@@ -112,6 +114,7 @@ pub struct Engine<K: Managed> {
     settled: Mutex<HashMap<ObjectKey, Assessment>>,
     store: Store<K>,
     claims: Arc<Claims>,
+    places: Places<K>,
     /// Turns of passes that need no server.
     idle: Arc<Semaphore>,
     looks: picture::Looks,
@@ -132,8 +135,9 @@ pub async fn run<K: Managed>(ctx: Context, stop: impl Future<Output = ()> + Send
         controller = controller.watches_stream(watched::secrets(&ctx, manager), |secret| watched::holder::<K>(&secret));
     }
     let wakes = BroadcastStream::new(ctx.targets.subscribe());
-    let engine = Arc::new(Engine::new(ctx, store, claims));
-    let woken = engine.clone().woken(wakes);
+    let (engine, back) = Engine::new(ctx, store, claims);
+    let engine = Arc::new(engine);
+    let woken = futures::stream::select(engine.clone().woken(wakes), UnboundedReceiverStream::new(back));
     controller
         .reconcile_on(woken)
         .run(reconcile, |_, error: &Error, _| after_failure(error), engine)
@@ -152,6 +156,7 @@ fn after_failure(error: &Error) -> Action {
 }
 
 async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result<Action, Error> {
+    let Some(_place) = engine.places.take(&object) else { return Ok(Action::await_change()) };
     let key = key(object.as_ref());
     let span = tracing::info_span!(
         "reconcile",
@@ -183,9 +188,12 @@ async fn reconcile<K: Managed>(object: Arc<K>, engine: Arc<Engine<K>>) -> Result
 }
 
 impl<K: Managed> Engine<K> {
-    fn new(ctx: Context, store: Store<K>, claims: Arc<Claims>) -> Self {
+    /// The loop, and who comes back to it from being put aside.
+    fn new(ctx: Context, store: Store<K>, claims: Arc<Claims>) -> (Self, mpsc::UnboundedReceiver<ObjectRef<K>>) {
+        let (places, back) = Places::new(store.clone());
         let (idle, looks) = (Arc::new(Semaphore::new(IDLE_PASSES)), picture::Looks::default());
-        Self { ctx, retry: Retry::default(), settled: Mutex::default(), store, claims, idle, looks }
+        let (retry, settled) = (Retry::default(), Mutex::default());
+        (Self { ctx, retry, settled, store, claims, places, idle, looks }, back)
     }
 
     /// Waits for a turn at the object's server, or among those that have none.

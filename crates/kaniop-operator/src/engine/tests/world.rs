@@ -159,7 +159,7 @@ impl<K: Managed> World<K> {
         let ctx =
             Context { client, clock, guard, targets: targets.clone(), kanidms, namespaces, events, metrics, options };
         let (store, objects) = reflector::store();
-        let engine = Engine::new(ctx, store, Arc::default());
+        let engine = Engine::new(ctx, store, Arc::default()).0;
         let life = Life { engine, targets, objects: Mutex::new(objects), _writers: (writer, namespace_writer) };
         self.watch(&life);
         life
