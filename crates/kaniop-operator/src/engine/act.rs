@@ -1,30 +1,34 @@
 //! Acting on a plan: one request after the other, each planned on the answer to the last, until nothing is left or the server says no.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kaniop_core::entry::{Snapshot, Step};
 use kaniop_core::identity::{self, Finding, Plan};
 use kaniop_kanidm::Error as KanidmError;
 
 use super::assess::{Progress, Usable, desired, owner};
-use super::{Engine, Managed};
+use super::{Engine, Managed, key};
 use crate::error::Error;
 use crate::events::Notice;
 
 /// What came of acting on a plan.
 pub(super) struct Acted {
     pub(super) plan: Plan,
+    /// The server after what was done to it.
     pub(super) snapshot: Option<Arc<Snapshot>>,
     pub(super) failure: Option<KanidmError>,
     /// Values that the server refused, each by itself.
     pub(super) refused: Vec<Finding>,
+    /// How long what is left has to wait.
+    pub(super) wait: Option<Duration>,
 }
 
 impl Progress {
     /// The plan failed: what it would have made ours is not ours.
     fn ended(self, mut plan: Plan, snapshot: Option<Arc<Snapshot>>, failure: KanidmError) -> Acted {
         plan.managed = self.managed;
-        Acted { plan, snapshot, failure: Some(failure), refused: Vec::new() }
+        Acted { plan, snapshot, failure: Some(failure), refused: Vec::new(), wait: None }
     }
 }
 
@@ -34,7 +38,11 @@ impl<K: Managed> Engine<K> {
         let mut progress = Progress::of(object);
         let mut snapshot = None;
         let (mut sent, mut findings, mut bare) = (Vec::<Step>::new(), Vec::new(), None);
-        while let Some(step) = bare.take().or(plan.step.clone()).filter(|step| !plan.pin && !is_spent(step, &sent)) {
+        let mut wait = None;
+        while wait.is_none()
+            && let Some(step) = bare.take().or(plan.step.clone()).filter(|step| !plan.pin && !is_spent(step, &sent))
+        {
+            self.pace.given(&key(object), object.meta().generation, &plan, self.ctx.clock.elapsed());
             // Right before the effect, or a leader paused here would still send what it was about to send.
             self.ctx.guard.check()?;
             match usable.target.execute(&step).await {
@@ -70,8 +78,19 @@ impl<K: Managed> Engine<K> {
             snapshot = usable.target.snapshot().ok();
             let want = desired(object, &progress, usable.policies);
             plan = identity::plan::<K>(&want, snapshot.as_ref().unwrap_or(&usable.snapshot));
+            wait = self.held_back(object, &plan);
         }
-        Ok(Acted { plan, snapshot, failure: None, refused: findings })
+        if wait.is_some() {
+            // What it would have made ours is not ours yet.
+            plan.managed = progress.managed;
+        }
+        Ok(Acted { plan, snapshot, failure: None, refused: findings, wait })
+    }
+
+    /// How long what this plan would do has to wait.
+    pub(super) fn held_back(&self, object: &K, plan: &Plan) -> Option<Duration> {
+        plan.step.as_ref().filter(|_| !plan.pin)?;
+        self.pace.wait(&key(object), object.meta().generation, plan, self.ctx.clock.elapsed())
     }
 
     /// Sends what was refused together one by one, so that one value that the server refuses keeps no other from its place. Returns what was refused.

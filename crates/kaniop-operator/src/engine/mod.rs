@@ -6,6 +6,7 @@ mod act;
 mod assess;
 mod claims;
 mod credentials;
+mod pace;
 mod pass;
 mod picture;
 mod places;
@@ -38,6 +39,7 @@ use tracing::Instrument;
 
 use self::assess::Assessment;
 use self::claims::Claims;
+use self::pace::Pace;
 use self::places::Places;
 use crate::context::Context;
 use crate::error::Error;
@@ -115,6 +117,7 @@ pub struct Engine<K: Managed> {
     store: Store<K>,
     claims: Arc<Claims>,
     places: Places<K>,
+    pace: Pace,
     /// Turns of passes that need no server.
     idle: Arc<Semaphore>,
     looks: picture::Looks,
@@ -193,7 +196,7 @@ impl<K: Managed> Engine<K> {
         let (places, back) = Places::new(store.clone());
         let (idle, looks) = (Arc::new(Semaphore::new(IDLE_PASSES)), picture::Looks::default());
         let (retry, settled) = (Retry::default(), Mutex::default());
-        (Self { ctx, retry, settled, store, claims, places, idle, looks }, back)
+        (Self { ctx, retry, settled, store, claims, places, pace: Pace::default(), idle, looks }, back)
     }
 
     /// Waits for a turn at the object's server, or among those that have none.

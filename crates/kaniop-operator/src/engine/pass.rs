@@ -92,6 +92,9 @@ impl<K: Managed> Engine<K> {
             // The object's own change brings it here again.
             return Ok(Action::await_change());
         }
+        if let Some(wait) = self.held_back(&object, &plan) {
+            return Ok(Action::requeue(wait));
+        }
         if let Some(status) = additions_to_come(object.as_ref(), &plan) {
             status::write(&self.ctx, object.as_ref(), object.identity_status(), &status).await?;
             return Ok(Action::await_change());
@@ -125,7 +128,7 @@ impl<K: Managed> Engine<K> {
             let blocked = plan.step.is_some() || !plan.findings.is_empty();
             let due = self.report(&object, &Outcome::Answered { entry, plan: &plan }, &extras).await?;
             self.retry.reset(&key(object.as_ref()));
-            let recheck = blocked.then_some(LONGEST);
+            let recheck = acted.wait.or(blocked.then_some(LONGEST));
             let next = due.into_iter().chain(recheck).chain(extras.credentials.due).min();
             return Ok(next.map_or_else(Action::await_change, |after| Action::requeue(after.min(FURTHEST))));
         };

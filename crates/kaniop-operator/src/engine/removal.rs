@@ -138,5 +138,6 @@ impl<K: Managed> Engine<K> {
     fn forget(&self, object: &K) {
         self.settled().remove(&key(object));
         self.retry.reset(&key(object));
+        self.pace.forget(&key(object));
     }
 }
