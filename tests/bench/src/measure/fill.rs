@@ -37,8 +37,10 @@ pub(super) async fn measure(run: &mut Run<'_>, stage: &Stage) -> Result<Operator
     if objects != run.scale.sizes[1] {
         return Ok(operator);
     }
-    let bare = run.report.find('a', bare::RATE).unwrap_or(f64::NAN);
-    run.report.value('b', "… of the bare rate", (rate / bare, ""), Bar::AtLeast(SHARE));
+    let bare = |row| run.report.find('a', row).unwrap_or(f64::NAN);
+    let (people, mixed) = (rate / bare(bare::RATE), rate / bare(bare::MIXED));
+    run.report.value('b', "… of the plain loop's rate for people", (people, ""), Bar::AtLeast(SHARE));
+    run.report.fact('b', "… of the plain loop's rate for people and groups", (mixed, ""));
     let sent = operator.counts().await?.sum(|key| key.starts_with("kaniop_kanidm_requests_total"));
     let served = kanidm.sum(|_| true);
     let each = sent.max(served) / number(objects);

@@ -51,7 +51,7 @@ pub(crate) async fn all(programs: &Programs, scale: &Scale, only: &[char], repor
         let stage = Stage::set(&cluster, programs, Population::of(size), scale.interval, scale.patience).await?;
         let mut operator = fill::measure(&mut run, &stage).await?;
         if run.wants('c') {
-            let rest = rest::measure(&mut run, &stage, &mut operator, fewest.as_ref()).await?;
+            let rest = rest::measure(&mut run, &stage, &mut operator, fewest).await?;
             fewest = fewest.or(Some(rest));
         }
         memory(&mut run, &stage, &operator, bar)?;
