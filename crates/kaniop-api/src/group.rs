@@ -44,7 +44,7 @@ pub struct KanidmGroupSpec {
     /// object created and `Retain` for one that it took over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// Human-readable description.
+    /// Human-readable description; an empty one purges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub description: Option<String>,

@@ -11,7 +11,11 @@ impl IdentityKind for KanidmGroup {
     const KIND: &'static str = "KanidmGroup";
     const COLLECTION: Collection = Collection::Group;
     const FIELDS: &'static [Field<Self::Spec>] = &[
-        Field::new("description", Attr::new("description", Shape::Text), |s| Wanted::text(s.description.as_ref())),
+        // No server keeps an empty one, and some refuse it.
+        Field::new("description", Attr::new("description", Shape::Text), |s| match s.description.as_deref() {
+            Some("") => Wanted::Absent,
+            _ => Wanted::text(s.description.as_ref()),
+        }),
         Field::new("entryManagedBy", MANAGED_BY, |s| {
             Wanted::entries(s.entry_managed_by.as_ref().map(std::slice::from_ref))
         }),
