@@ -88,6 +88,18 @@ mod tests {
         // Fields that Kubernetes itself defines are bounded by Kubernetes.
         let theirs = [
             "affinity",
+            "annotations",
+            "annotationsTemplate",
+            "additionalLabels",
+            "certificate",
+            "containers",
+            "dnsConfig",
+            "hostAliases",
+            "initContainers",
+            "labels",
+            "statefulSetAnnotations",
+            "volumeMounts",
+            "volumes",
             "env",
             "resources",
             "securityContext",

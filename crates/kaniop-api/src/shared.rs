@@ -56,7 +56,7 @@ fn default_period_days() -> i64 {
     90
 }
 
-/// Labels and annotations for a Secret, besides the operator's own.
+/// Labels and annotations for what the operator makes, besides the operator's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetadataTemplate {

@@ -53,7 +53,8 @@ pub enum Child {
 /// Every child of the cluster, in the order in which they are applied: what pods need comes before the pods.
 #[must_use]
 pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child> {
-    let statefulsets = cluster.groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
+    let statefulsets =
+        cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
     [
         Child::Secret(Box::new(server_config::secret(cluster))),
         Child::Service(Box::new(service::peers(cluster))),
@@ -69,8 +70,9 @@ pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child
 /// # Errors
 /// A group that has a StatefulSet is gone from the spec: its node is the only one, and another in its place would start with an empty database.
 pub fn refused_changes(cluster: &ValidatedCluster, live: &[StatefulSet]) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    let of_group =
-        |name: &str| cluster.groups.iter().any(|group| names::statefulset(&cluster.name, &group.name) == name);
+    let of_group = |name: &str| {
+        cluster.spec.replica_groups.iter().any(|group| names::statefulset(&cluster.name, &group.name) == name)
+    };
     let orphans: Vec<_> = live
         .iter()
         .filter_map(|live| live.metadata.name.as_deref())
@@ -86,7 +88,7 @@ pub fn refused_changes(cluster: &ValidatedCluster, live: &[StatefulSet]) -> Resu
     if !orphans.is_empty() {
         return Err(orphans);
     }
-    let groups = cluster.groups.iter().map(|group| names::statefulset(&cluster.name, &group.name));
+    let groups = cluster.spec.replica_groups.iter().map(|group| names::statefulset(&cluster.name, &group.name));
     Ok(groups
         .filter_map(|name| {
             let live = live.iter().find(|live| live.metadata.name.as_deref() == Some(&name));

@@ -33,7 +33,7 @@ const OURS: [&str; 11] = [
 
 /// The pod of every node of this group, but for its database volume when that comes from a claim.
 pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &Storage, helper_image: &str) -> PodSpec {
-    let security = cluster.pod_security.clone().unwrap_or_else(hardened);
+    let security = cluster.spec.security_context.clone().unwrap_or_else(hardened);
     // The kubelet gives Secret files to root and to the pod's fsGroup. Without one, a server that is not root can only read what all can read.
     let mode = if security.fs_group.is_some() { 0o440 } else { 0o444 };
     let mut volumes = vec![
@@ -49,7 +49,7 @@ pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &S
         containers: vec![server(cluster, group)],
         volumes: Some(volumes),
         security_context: Some(security),
-        image_pull_secrets: cluster.image_pull_secrets.clone(),
+        image_pull_secrets: cluster.spec.image_pull_secrets.clone(),
         // The server never speaks to Kubernetes.
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
@@ -81,7 +81,7 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
     Container {
         name: names::SERVER_CONTAINER.to_owned(),
         image: Some(cluster.image.to_string()),
-        image_pull_policy: cluster.image_pull_policy.map(|policy| {
+        image_pull_policy: cluster.spec.image_pull_policy.map(|policy| {
             let name = match policy {
                 PullPolicy::Always => "Always",
                 PullPolicy::IfNotPresent => "IfNotPresent",
@@ -90,9 +90,9 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
             name.to_owned()
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
-        env: Some(environment(&cluster.env)),
+        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default())),
         ports: Some(vec![ContainerPort {
-            name: Some(cluster.port_name.clone()),
+            name: Some(cluster.spec.port_name.clone()),
             container_port: names::HTTPS_PORT,
             protocol: Some("TCP".to_owned()),
             ..ContainerPort::default()

@@ -32,7 +32,7 @@ struct ServerConfig<'a> {
 pub fn server_toml(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
     let config = ServerConfig {
         version: "2",
-        domain: &cluster.domain,
+        domain: &cluster.spec.domain,
         origin: cluster.origin.to_string(),
         bindaddress: "0.0.0.0:8443",
         db_path: "/data/kanidm.db",
@@ -40,7 +40,7 @@ pub fn server_toml(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
         tls_chain: "/etc/kanidm/tls/tls.crt",
         tls_key: "/etc/kanidm/tls/tls.key",
         role: role(group.role),
-        log_level: log_level(cluster.log_level),
+        log_level: log_level(cluster.spec.log_level),
     };
     // A flat table of texts always serialises: the only errors of the library are for shapes that this struct cannot have.
     toml::to_string(&config).unwrap_or_default()
@@ -49,7 +49,7 @@ pub fn server_toml(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
 /// The Secret with the file of every pod. A Secret, because later files hold the certificates of peers.
 pub(super) fn secret(cluster: &ValidatedCluster) -> Secret {
     let mut data = BTreeMap::new();
-    for group in &cluster.groups {
+    for group in &cluster.spec.replica_groups {
         let file = server_toml(cluster, group);
         for ordinal in 0..group.replicas {
             let pod = names::pod(&cluster.name, &group.name, ordinal);

@@ -9,7 +9,7 @@ use super::{labels, metadata, names};
 
 /// The Service that clients use: every node that serves.
 pub(super) fn client(cluster: &ValidatedCluster) -> Service {
-    let options = &cluster.service;
+    let options = cluster.spec.service.clone().unwrap_or_default();
     let mut metadata = metadata(cluster, cluster.name.clone());
     metadata.labels = Some(labels::under(options.additional_labels.as_ref(), metadata.labels.unwrap_or_default()));
     metadata.annotations = options.annotations.clone();
@@ -47,7 +47,7 @@ pub(super) fn peers(cluster: &ValidatedCluster) -> Service {
 
 fn https(cluster: &ValidatedCluster) -> ServicePort {
     ServicePort {
-        name: Some(cluster.port_name.clone()),
+        name: Some(cluster.spec.port_name.clone()),
         port: names::HTTPS_PORT,
         // Written out although it is the default: server-side apply tells ports apart by number and protocol.
         protocol: Some("TCP".to_owned()),

@@ -57,7 +57,7 @@ pub(super) fn of_group(
                 Storage::Claim(claim) => Some(vec![*claim]),
                 Storage::Volume(_) => None,
             },
-            persistent_volume_claim_retention_policy: cluster.claim_retention.clone(),
+            persistent_volume_claim_retention_policy: cluster.spec.persistent_volume_claim_retention_policy.clone(),
             selector,
             template,
             ..StatefulSetSpec::default()

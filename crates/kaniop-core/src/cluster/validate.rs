@@ -5,11 +5,9 @@
 
 use std::fmt;
 
-use k8s_openapi::api::apps::v1::StatefulSetPersistentVolumeClaimRetentionPolicy;
-use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PodSecurityContext};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kaniop_api::Kanidm;
-use kaniop_api::kanidm::{LogLevel, PullPolicy, ReplicaGroup, Role, ServiceOptions};
+use kaniop_api::kanidm::{KanidmSpec, ReplicaGroup, Role};
 use kube::Resource;
 
 use super::image::{DEFAULT_IMAGE, Image};
@@ -60,43 +58,25 @@ pub struct ValidatedCluster {
     pub namespace: String,
     /// The reference that its children carry.
     pub owner: OwnerReference,
-    /// Identity domain.
-    pub domain: String,
+    /// The spec, for everything that needs no judgement.
+    pub spec: KanidmSpec,
     /// URL that clients use.
     pub origin: Origin,
-    /// Replica groups, at least one.
-    pub groups: Vec<ReplicaGroup>,
     /// Name of the primary's pod.
     pub primary: String,
     /// Server image, resolved.
     pub image: Image,
-    /// When it is pulled.
-    pub image_pull_policy: Option<PullPolicy>,
-    /// Secrets for pulling it.
-    pub image_pull_secrets: Option<Vec<LocalObjectReference>>,
-    /// How much the server logs.
-    pub log_level: LogLevel,
-    /// Name of the HTTPS port.
-    pub port_name: String,
-    /// Environment that the user asks for.
-    pub env: Vec<EnvVar>,
     /// Where the database lives.
     pub storage: Storage,
     /// Secret with certificate and key.
     pub tls_secret: String,
-    /// The Service for clients.
-    pub service: ServiceOptions,
-    /// Security context of the pods, where the user replaces the hardened one.
-    pub pod_security: Option<PodSecurityContext>,
-    /// What becomes of the claims.
-    pub claim_retention: Option<StatefulSetPersistentVolumeClaimRetentionPolicy>,
 }
 
 impl ValidatedCluster {
     /// Number of servers that are wanted.
     #[must_use]
     pub fn replicas(&self) -> i32 {
-        self.groups.iter().map(|group| group.replicas).sum()
+        self.spec.replica_groups.iter().map(|group| group.replicas).sum()
     }
 }
 
@@ -127,21 +107,12 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
         owner: kanidm.controller_owner_ref(&()).unwrap_or_default(),
         namespace: kanidm.metadata.namespace.clone().unwrap_or_default(),
         name,
-        domain: spec.domain.clone(),
+        spec: spec.clone(),
         origin,
-        groups: spec.replica_groups.clone(),
         primary,
         image,
-        image_pull_policy: spec.image_pull_policy,
-        image_pull_secrets: spec.image_pull_secrets.clone(),
-        log_level: spec.log_level,
-        port_name: spec.port_name.clone(),
-        env: spec.env.clone().unwrap_or_default(),
         storage,
         tls_secret,
-        service: spec.service.clone().unwrap_or_default(),
-        pod_security: spec.security_context.clone(),
-        claim_retention: spec.persistent_volume_claim_retention_policy.clone(),
     })
 }
 
