@@ -55,7 +55,9 @@ impl Clusters {
         let judged = validate(kanidm)
             .and_then(|cluster| refused_changes(&cluster, &servers.statefulsets).map(|refused| (cluster, refused)));
         match judged {
-            Ok((cluster, refused)) => self.carry_out(&Valid { kanidm, owner, cluster, refused }, servers, now).await,
+            Ok((cluster, refused)) => {
+                Box::pin(self.carry_out(&Valid { kanidm, owner, cluster, refused }, servers, now)).await
+            }
             Err(refusals) => {
                 let progress = Progress::not_tried(self.has_passwords(&owner).await?);
                 let world = world(kanidm, Err(&refusals), &servers, &progress);
@@ -109,12 +111,8 @@ impl Clusters {
         };
         let around = Surroundings { helper_image: &self.ctx.options.image, tls_hash, live };
         let wanted = build(&valid.cluster, &around);
-        let mut children = Children::default();
-        for child in &wanted {
-            if let Child::StatefulSet(statefulset) = child {
-                children.statefulsets.push(StatefulSet::clone(statefulset));
-            }
-        }
+        let statefulsets = wanted.iter().filter_map(Child::read).collect();
+        let mut children = Children { statefulsets, ..Children::default() };
         if valid.kanidm.spec.paused {
             return Ok(children);
         }
