@@ -2,6 +2,7 @@
 //!
 //! [`validate`](validate::validate) may refuse a spec, with every error at once; [`build`] cannot fail. Nothing here speaks to anybody.
 
+pub mod child;
 pub mod credentials;
 pub mod domain;
 pub mod hash;
@@ -26,10 +27,10 @@ pub mod tls;
 pub mod validate;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use uuid::Uuid;
 
+pub use child::Child;
 pub use replication::Certificates;
 pub use validate::{Refusal, ValidatedCluster, validate};
 
@@ -50,30 +51,17 @@ pub struct Surroundings<'a> {
     pub primary_serves: bool,
 }
 
-/// One object that a Kanidm needs.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Child {
-    /// A Secret.
-    Secret(Box<Secret>),
-    /// A Service.
-    Service(Box<Service>),
-    /// A StatefulSet.
-    StatefulSet(Box<StatefulSet>),
-}
-
 /// Every child of the cluster, in the order in which they are applied: what pods need comes before the pods.
 #[must_use]
 pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child> {
-    let statefulsets =
-        cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
-    [
-        Child::Secret(Box::new(server_config::secret(cluster, around))),
-        Child::Service(Box::new(service::peers(cluster))),
-        Child::Service(Box::new(service::client(cluster))),
-    ]
-    .into_iter()
-    .chain(statefulsets.map(|statefulset| Child::StatefulSet(Box::new(statefulset))))
-    .collect()
+    let servers = cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
+    let mut children = vec![
+        Child::of(&server_config::secret(cluster, around)),
+        Child::of(&service::peers(cluster)),
+        Child::of(&service::client(cluster)),
+    ];
+    children.extend(servers.map(|statefulset| Child::of(&statefulset)));
+    children
 }
 
 /// Changes that are asked for and cannot be made of what exists. `Err`: nothing may be applied at all; `Ok`: the rest is applied.

@@ -144,12 +144,8 @@ impl Clusters {
     /// Applies the children in their order. The first that cannot be applied ends it: what follows may need it.
     async fn children(&self, valid: &Valid<'_>, around: &Surroundings<'_>) -> Result<Children, Error> {
         let wanted = build(&valid.cluster, around);
-        let mut children = Children::default();
-        for child in &wanted {
-            if let Child::StatefulSet(statefulset) = child {
-                children.statefulsets.push(StatefulSet::clone(statefulset));
-            }
-        }
+        let statefulsets = wanted.iter().filter_map(Child::read).collect();
+        let mut children = Children { statefulsets, ..Children::default() };
         if valid.kanidm.spec.paused {
             return Ok(children);
         }
@@ -174,10 +170,10 @@ impl Clusters {
 
     /// Tells of nodes that go with a StatefulSet that was just applied with fewer.
     async fn tell_fewer(&self, valid: &Valid<'_>, around: &Surroundings<'_>, child: &Child) {
-        let Child::StatefulSet(set) = child else { return };
+        let Some(set) = child.read::<StatefulSet>() else { return };
         let replicas = |set: &StatefulSet| set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
         let former = around.live.iter().find(|live| live.metadata.name == set.metadata.name);
-        let (name, (from, to)) = (set.metadata.name.as_deref(), (replicas(set), former.map_or(0, replicas)));
+        let (name, (from, to)) = (set.metadata.name.as_deref(), (replicas(&set), former.map_or(0, replicas)));
         if let Some(name) = name.filter(|_| from < to && valid.cluster.replicas() > 0) {
             self.tell_leaving(valid, name, from, to).await;
         }

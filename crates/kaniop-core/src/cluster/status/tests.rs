@@ -74,8 +74,7 @@ impl Scene {
             certificates: &certificates,
             primary_serves: true,
         };
-        let sets = build(&self.cluster(), &around).into_iter();
-        sets.filter_map(|child| if let Child::StatefulSet(set) = child { Some(*set) } else { None }).collect()
+        build(&self.cluster(), &around).iter().filter_map(Child::read).collect()
     }
 
     fn status_at(&self, now: i64) -> KanidmStatus {
