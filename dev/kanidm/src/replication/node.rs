@@ -63,8 +63,8 @@ impl Node {
         let suppliers = self.suppliers(running, &identity)?;
         // Dropped at the end, which stops them all.
         let mut tasks = JoinSet::new();
-        for supplier in suppliers.iter().cloned() {
-            let every = self.plan.poll;
+        for supplier in &suppliers {
+            let (supplier, every) = (Arc::clone(supplier), self.plan.poll);
             tasks.spawn(async move { supplier.pull_for_ever(every).await });
         }
         tracing::info!(

@@ -172,3 +172,13 @@ async fn nodes_of_different_releases_do_not_replicate() {
     primary.gets(&token, "bert").await;
     secondary.gets(&token, "anna").await;
 }
+
+#[test]
+fn an_empty_node_takes_nothing_from_another_release() {
+    let (primary, newcomer) = (Node::new(), Node::new().with_variable("KANIDM_DEV_VERSION", "1.8.0"));
+    let known = newcomer.as_peer(&Way::Mutual(false));
+    let newcomer = newcomer.with_peers(&[primary.as_peer(&Way::Mutual(true))]);
+    let primary = primary.with_peers(&[known]);
+    newcomer.says_again("ReplDomainLevelUnsatisfiable");
+    assert_ne!(primary.domain(), newcomer.domain());
+}
