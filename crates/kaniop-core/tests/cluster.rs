@@ -4,6 +4,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Secret;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::gateway::Installed;
 use kaniop_core::cluster::{Child, Surroundings, build, refused_changes, template_hash, validate};
 use serde_json::Value;
 
@@ -45,7 +46,8 @@ fn statefulset(kanidm: &Kanidm, around: &Surroundings<'_>) -> Option<StatefulSet
 }
 
 fn fresh() -> Surroundings<'static> {
-    Surroundings { helper_image: HELPER, tls_hash: Some(HASH), live: &[] }
+    let gateway = Installed::default().with("v1", &["HTTPRoute", "BackendTLSPolicy"]);
+    Surroundings { helper_image: HELPER, tls_hash: Some(HASH), live: &[], gateway }
 }
 
 #[test]
@@ -178,6 +180,7 @@ fn building_again_from_what_was_built_changes_nothing() {
         include_str!("cluster/minimal.yaml"),
         include_str!("cluster/everything.yaml"),
         include_str!("cluster/ephemeral.yaml"),
+        include_str!("cluster/network.yaml"),
     ] {
         let kanidm = kanidm(yaml);
         let first = statefulset(&kanidm, &fresh()).unwrap();
@@ -246,6 +249,9 @@ fn one_wrong_field_is_named_with_the_way_out() {
         assert!(refusals[0].to_string().contains(said), "{refusals:?}");
     }
 }
+
+#[path = "cluster/network.rs"]
+mod network;
 
 mod every_valid_spec {
     use super::*;

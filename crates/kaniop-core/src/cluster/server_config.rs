@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kaniop_api::kanidm::{LogLevel, ReplicaGroup, Role};
+use kaniop_api::kanidm::{IpFamily, LogLevel, ReplicaGroup, Role};
 use serde::Serialize;
 
 use super::validate::ValidatedCluster;
@@ -19,6 +19,8 @@ struct ServerConfig<'a> {
     domain: &'a str,
     origin: String,
     bindaddress: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ldapbindaddress: Option<&'static str>,
     db_path: &'static str,
     adminbindpath: &'static str,
     tls_chain: &'static str,
@@ -30,11 +32,17 @@ struct ServerConfig<'a> {
 /// `server.toml` of the nodes of this group.
 #[must_use]
 pub fn server_toml(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
+    // A socket that is bound to `[::]` is reached over IPv4 too, where the pod has such an address.
+    let (https, ldaps) = match cluster.spec.ip_family {
+        IpFamily::Ipv4 => ("0.0.0.0:8443", "0.0.0.0:3636"),
+        IpFamily::Ipv6 => ("[::]:8443", "[::]:3636"),
+    };
     let config = ServerConfig {
         version: "2",
         domain: &cluster.spec.domain,
         origin: cluster.origin.to_string(),
-        bindaddress: "0.0.0.0:8443",
+        bindaddress: https,
+        ldapbindaddress: cluster.spec.ldap_port_name.as_ref().map(|_| ldaps),
         db_path: "/data/kanidm.db",
         adminbindpath: names::SOCKET_PATH,
         tls_chain: "/etc/kanidm/tls/tls.crt",
