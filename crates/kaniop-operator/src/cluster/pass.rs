@@ -5,12 +5,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::domain::Verdict;
-use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen, World};
+use kaniop_core::cluster::status::{Access, TlsSeen, World};
 use kaniop_core::cluster::tls::Usable;
-use kaniop_core::cluster::{
-    Child, Refusal, Surroundings, ValidatedCluster, build, names, refused_changes, rollout, template_hash, validate,
-};
-use kaniop_core::reason::Reason;
+use kaniop_core::cluster::{Refusal, ValidatedCluster, names, refused_changes, rollout, template_hash, validate};
 use kaniop_kanidm::Error as KanidmError;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
@@ -18,26 +15,16 @@ use kube::runtime::controller::Action;
 use serde_json::json;
 
 use super::bootstrap::{Progress, Scene};
+use super::children::Children;
 use super::observe::{self, Servers};
 use super::{Clusters, key};
-use crate::apply::{self, Applied, Owner};
+use crate::apply::{self, Owner};
 use crate::error::Error;
 use crate::retry::LONGEST;
 use crate::targets::Health;
 
 /// Set by older releases; nothing has to be done at the end of a Kanidm.
 const LEGACY_FINALIZER: &str = "kanidms.kaniop.rs/finalizer";
-
-/// What came of applying the children.
-#[derive(Default)]
-struct Children {
-    /// The StatefulSets as they should be.
-    statefulsets: Vec<StatefulSet>,
-    /// What kept the rest from being applied.
-    blocked: Option<Obstacle>,
-    /// Whether anything was written.
-    written: bool,
-}
 
 impl Clusters {
     pub(super) async fn pass(&self, kanidm: &Kanidm) -> Result<Action, Error> {
@@ -83,6 +70,7 @@ impl Clusters {
         let world = World {
             refused,
             blocked: children.blocked,
+            left_out: &children.left_out,
             tls,
             wanted: &children.statefulsets,
             ..world(kanidm, Ok(cluster), &servers, &progress)
@@ -90,45 +78,19 @@ impl Clusters {
         if !(progress.early && is_told(kanidm, &progress)) {
             self.report(&world, now).await?;
         }
-        if progress.again.is_none() {
-            self.retry.reset(&key(kanidm));
+        let key = key(kanidm);
+        let again = children.again.then(|| self.retry.next(key.clone()));
+        if progress.again.or(again).is_none() {
+            self.retry.reset(&key);
         }
         let interval = self.ctx.options.interval.mul_f64(0.9 + 0.2 * fastrand::f64());
-        Ok(Action::requeue(progress.again.unwrap_or(interval).min(interval)))
+        let waits = [progress.again, again, Some(interval)];
+        Ok(Action::requeue(waits.into_iter().flatten().min().unwrap_or(interval)))
     }
 
     async fn has_passwords(&self, owner: &Owner<'_>) -> Result<bool, Error> {
         let stored = observe::stored(&self.ctx, owner, &names::admin_secret(owner.name)).await?;
         Ok(stored.read(Administrators::read).is_some())
-    }
-
-    /// Applies the children in their order. The first that cannot be applied ends it: what follows may need it.
-    async fn children(&self, valid: &Valid<'_>, servers: &Servers, tls: &TlsSeen) -> Result<Children, Error> {
-        let live = &servers.statefulsets;
-        let tls_hash = match tls {
-            TlsSeen::Usable(usable) if !usable.must_wait(live) => Some(usable.hash.as_str()),
-            _ => None,
-        };
-        let around = Surroundings { helper_image: &self.ctx.options.image, tls_hash, live };
-        let wanted = build(&valid.cluster, &around);
-        let statefulsets = wanted.iter().filter_map(Child::read).collect();
-        let mut children = Children { statefulsets, ..Children::default() };
-        if valid.kanidm.spec.paused {
-            return Ok(children);
-        }
-        for child in &wanted {
-            match apply::child(&self.ctx, &valid.owner, child).await? {
-                Applied::Unchanged => {}
-                Applied::Written | Applied::Ending => children.written = true,
-                Applied::Conflict(why) => children.blocked = Some(Obstacle::known(Reason::NameConflict, why)),
-                Applied::Refused(why) => children.blocked = Some(Obstacle::known(Reason::InvalidSpec, why)),
-            }
-            if children.blocked.is_some() {
-                return Ok(children);
-            }
-        }
-        apply::prune(&self.ctx, &valid.owner, &wanted).await?;
-        Ok(children)
     }
 
     /// Deletes the pod whose turn it is, if any, and names it. Not while one could not come back, and not before the StatefulSet's controller knows the template.
@@ -207,12 +169,12 @@ impl Clusters {
 }
 
 /// A Kanidm whose spec can be carried out.
-struct Valid<'a> {
-    kanidm: &'a Kanidm,
-    owner: Owner<'a>,
-    cluster: ValidatedCluster,
+pub(super) struct Valid<'a> {
+    pub kanidm: &'a Kanidm,
+    pub owner: Owner<'a>,
+    pub cluster: ValidatedCluster,
     /// Parts of the spec that cannot be carried out, while the rest is.
-    refused: Vec<Refusal>,
+    pub refused: Vec<Refusal>,
 }
 
 /// Whether the status speaks of this generation, and nothing was learned that has to be kept: then it holds for the moment that the first look
@@ -233,6 +195,7 @@ fn world<'a>(
         cluster,
         refused: &[],
         blocked: None,
+        left_out: &[],
         tls: TlsSeen::Missing,
         wanted: &[],
         pods: &servers.pods,
