@@ -17,6 +17,10 @@
   - apiGroups: [""]
     resources: [namespaces]
     verbs: [get]
+  # A primary that came back empty is not set up anew while another claim may hold the domain.
+  - apiGroups: [""]
+    resources: [persistentvolumeclaims]
+    verbs: [list]
   # Servers are watched, and restarted one by one: rollouts are the operator's, so it deletes the pod that is next.
   - apiGroups: [""]
     resources: [pods]
@@ -37,10 +41,10 @@
   - apiGroups: ["apps"]
     resources: [deployments]
     verbs: [get, list, watch, create, patch, delete]
-  # One for each replica group.
+  # One for each replica group; one whose group is gone is deleted when it has no pods left.
   - apiGroups: ["apps"]
     resources: [statefulsets]
-    verbs: [get, list, watch, create, patch]
+    verbs: [get, list, watch, create, patch, delete]
   # Transitions are told as events.
   - apiGroups: ["events.k8s.io"]
     resources: [events]

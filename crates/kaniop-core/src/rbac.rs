@@ -67,6 +67,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Watched,
         group: "",
+        resources: &["persistentvolumeclaims"],
+        names: &[],
+        verbs: &["list"],
+        why: "A primary that came back empty is not set up anew while another claim may hold the domain.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
         resources: &["pods"],
         names: &[],
         verbs: &["get", "list", "watch", "delete"],
@@ -110,8 +118,8 @@ pub const RULES: &[Rule] = &[
         group: "apps",
         resources: &["statefulsets"],
         names: &[],
-        verbs: &["get", "list", "watch", "create", "patch"],
-        why: "One for each replica group.",
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "One for each replica group; one whose group is gone is deleted when it has no pods left.",
     },
     Rule {
         scope: Scope::Watched,

@@ -4,6 +4,7 @@
 mod ownership;
 
 use futures::future::try_join_all;
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kaniop_core::cluster::gateway::Installed;
@@ -213,6 +214,30 @@ async fn prune_kind(
 pub async fn restart_pod(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
     ctx.guard.check()?;
     delete(ctx, namespace, &ApiResource::erase::<Pod>(&()), name, Some(uid.to_owned())).await
+}
+
+/// Takes all pods of a StatefulSet away, if it is still the one of this UID.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn scale_to_zero(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
+    ctx.guard.check()?;
+    let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), namespace);
+    let patch = json!({"metadata": {"uid": uid}, "spec": {"replicas": 0}});
+    match api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Deletes a StatefulSet that has no pods left, if it is still the one of this UID. Its claims are what its retention policy says.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn delete_statefulset(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
+    ctx.guard.check()?;
+    delete(ctx, namespace, &ApiResource::erase::<StatefulSet>(&()), name, Some(uid.to_owned())).await
 }
 
 async fn delete(

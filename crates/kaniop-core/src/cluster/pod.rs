@@ -17,7 +17,7 @@ const NOBODY: i64 = 65532;
 const GRACE_SECONDS: i64 = 60;
 /// Environment of the server that the operator decides from the spec. The server would follow these rather than its file, so a user's entry of
 /// such a name does not count: it stands before ours in the list, and the last one wins.
-const OURS: [&str; 12] = [
+const OURS: [&str; 14] = [
     "POD_NAME",
     "KANIDM_CONFIG",
     "KANIDM_DOMAIN",
@@ -30,6 +30,8 @@ const OURS: [&str; 12] = [
     "KANIDM_ADMIN_BIND_PATH",
     "KANIDM_ROLE",
     "KANIDM_LOG_LEVEL",
+    "KANIDM_REPLICATION_ORIGIN",
+    "KANIDM_REPLICATION_BINDADDRESS",
 ];
 
 /// The pod of every node of this group, but for its database volume when that comes from a claim.
@@ -75,11 +77,13 @@ fn helper(group: &ReplicaGroup, image: &str) -> Container {
         name: names::HELPER_CONTAINER.to_owned(),
         image: Some(image.to_owned()),
         // As arguments to the image's entry point: where the binary lies in it is its own affair.
-        args: Some(words(["node", "install", names::HELPER_BINARY])),
+        args: Some(words(["node", "install", names::HELPER_BINARY, names::STARTED_CONFIG])),
+        // The same as the server's, for the helper reads from it which file the server starts with.
+        env: Some(environment(&[])),
         // The same as the server's: it runs before it, so the pod reserves nothing more, and quotas that ask for resources are content.
         resources: group.resources.clone(),
         security_context: Some(confined()),
-        volume_mounts: Some(vec![mount("node", names::HELPER_PATH, false)]),
+        volume_mounts: Some(vec![mount("node", names::HELPER_PATH, false), mount("config", names::CONFIG_PATH, true)]),
         ..Container::default()
     }
 }
@@ -115,14 +119,20 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
 }
 
 fn ports(cluster: &ValidatedCluster) -> Vec<ContainerPort> {
-    let port = |name: &String, number| ContainerPort {
-        name: Some(name.clone()),
+    let ldaps = cluster.spec.ldap_port_name.as_ref().map(|name| port(name, names::LDAP_PORT));
+    [port(&cluster.spec.port_name, names::HTTPS_PORT), port("replication", names::REPLICATION_PORT)]
+        .into_iter()
+        .chain(ldaps)
+        .collect()
+}
+
+fn port(name: &str, number: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
         container_port: number,
         protocol: Some("TCP".to_owned()),
         ..ContainerPort::default()
-    };
-    let ldaps = cluster.spec.ldap_port_name.as_ref().map(|name| port(name, names::LDAP_PORT));
-    std::iter::once(port(&cluster.spec.port_name, names::HTTPS_PORT)).chain(ldaps).collect()
+    }
 }
 
 /// The user's variables, each name once (the later counts, as Kubernetes reads a list), then ours.

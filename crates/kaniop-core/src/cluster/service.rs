@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kaniop_api::kanidm::{IpFamily, NodeServices, ReplicaGroup, ServiceType};
 
-use super::template::{Node, rendered};
+use super::template::rendered;
 use super::validate::ValidatedCluster;
 use super::{labels, metadata, names};
 
@@ -43,7 +43,7 @@ pub(super) fn peers(cluster: &ValidatedCluster) -> Service {
             cluster_ip: Some("None".to_owned()),
             selector: Some(labels::servers(&cluster.name)),
             publish_not_ready_addresses: Some(true),
-            ports: Some(vec![https(cluster)]),
+            ports: Some(vec![https(cluster), replication()]),
             ip_families: ip_families(cluster),
             ..ServiceSpec::default()
         }),
@@ -62,14 +62,13 @@ pub(super) fn of_nodes(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Vec<
 
 fn node(cluster: &ValidatedCluster, group: &ReplicaGroup, options: &NodeServices, ordinal: i32) -> Service {
     let pod = names::pod(&cluster.name, &group.name, ordinal);
-    let node = Node { replica_index: ordinal, pod_name: &pod, domain: &cluster.spec.domain };
+    let own = |template: &String| rendered(template, &pod, ordinal, &cluster.spec.domain);
     let mut metadata = metadata(cluster, pod.clone());
     let ours = labels::under(Some(&labels::group(&cluster.name, &group.name)), metadata.labels.unwrap_or_default());
     metadata.labels = Some(labels::under(options.additional_labels.as_ref(), ours));
-    metadata.annotations = options
-        .annotations_template
-        .as_ref()
-        .map(|templates| templates.iter().map(|(key, template)| (key.clone(), rendered(template, &node))).collect());
+    let templates = options.annotations_template.as_ref();
+    metadata.annotations =
+        templates.map(|templates| templates.iter().map(|(key, template)| (key.clone(), own(template))).collect());
     Service {
         metadata,
         spec: Some(ServiceSpec {
@@ -77,7 +76,7 @@ fn node(cluster: &ValidatedCluster, group: &ReplicaGroup, options: &NodeServices
             selector: Some([(POD_NAME.to_owned(), pod)].into()),
             // Clients must not be served yet by a node that has to replicate first.
             publish_not_ready_addresses: Some(true),
-            ports: Some(vec![port("replication", names::REPLICATION_PORT)]),
+            ports: Some(vec![replication()]),
             ip_families: ip_families(cluster),
             ..ServiceSpec::default()
         }),
@@ -92,6 +91,10 @@ fn ip_families(cluster: &ValidatedCluster) -> Option<Vec<String>> {
 
 fn ldaps(cluster: &ValidatedCluster) -> Option<ServicePort> {
     cluster.spec.ldap_port_name.as_ref().map(|name| port(name, names::LDAP_PORT))
+}
+
+fn replication() -> ServicePort {
+    port("replication", names::REPLICATION_PORT)
 }
 
 fn https(cluster: &ValidatedCluster) -> ServicePort {

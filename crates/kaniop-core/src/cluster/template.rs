@@ -1,24 +1,13 @@
 //! Texts of users in which `{replica_index}`, `{pod_name}` and `{domain}` stand for a node's own. Other braces, as in JSON, are left as they are.
 
-/// What a template can speak of.
-#[derive(Clone, Copy, Debug)]
-pub struct Node<'a> {
-    /// Number of the node in its group.
-    pub replica_index: i32,
-    /// Its pod.
-    pub pod_name: &'a str,
-    /// The domain.
-    pub domain: &'a str,
-}
-
 /// The text for a node. What is filled in is not looked through again.
 #[must_use]
-pub fn rendered(template: &str, node: &Node<'_>) -> String {
+pub fn rendered(template: &str, pod_name: &str, replica_index: i32, domain: &str) -> String {
     let text = |piece: Piece<'_>| match piece {
         Piece::Text(text) => text.to_owned(),
-        Piece::Variable("replica_index") => node.replica_index.to_string(),
-        Piece::Variable("pod_name") => node.pod_name.to_owned(),
-        Piece::Variable("domain") => node.domain.to_owned(),
+        Piece::Variable("replica_index") => replica_index.to_string(),
+        Piece::Variable("pod_name") => pod_name.to_owned(),
+        Piece::Variable("domain") => domain.to_owned(),
         Piece::Variable(unknown) => format!("{{{unknown}}}"),
     };
     pieces(template).into_iter().map(text).collect()
@@ -64,7 +53,9 @@ fn is_variable(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    const NODE: Node<'_> = Node { replica_index: 2, pod_name: "idm-main-2", domain: "{pod_name}.example.com" };
+    fn own(template: &str) -> String {
+        rendered(template, "idm-main-2", 2, "{pod_name}.example.com")
+    }
 
     #[test]
     fn each_variable_stands_for_the_nodes_own_and_nothing_is_filled_in_twice() {
@@ -75,7 +66,7 @@ mod tests {
             ("", ""),
             ("plain", "plain"),
         ] {
-            assert_eq!(rendered(template, &NODE), text);
+            assert_eq!(own(template), text);
             assert!(unknown_variables(template).is_empty(), "{template}");
         }
     }
@@ -83,15 +74,15 @@ mod tests {
     #[test]
     fn braces_that_are_no_variable_stay() {
         for text in [r#"{"a": {"b": 1}}"#, "{}", "{", "}", "{a b}", "{0}", "{{", "a}{b"] {
-            assert_eq!(rendered(text, &NODE), text);
+            assert_eq!(own(text), text);
             assert!(unknown_variables(text).is_empty(), "{text}");
         }
-        assert_eq!(rendered(r#"{"name": "{pod_name}"}"#, &NODE), r#"{"name": "idm-main-2"}"#);
+        assert_eq!(own(r#"{"name": "{pod_name}"}"#), r#"{"name": "idm-main-2"}"#);
     }
 
     #[test]
     fn a_variable_that_stands_for_nothing_is_named() {
         assert_eq!(unknown_variables("{pod}.{domain}.{Region}"), ["pod", "Region"]);
-        assert_eq!(rendered("{pod}.a", &NODE), "{pod}.a");
+        assert_eq!(own("{pod}.a"), "{pod}.a");
     }
 }

@@ -105,15 +105,32 @@ fn a_changed_detail_changes_its_own_child_and_no_other() {
             json!([{"kind": "Secret", "name": "a"}]),
             "BackendTLSPolicy my-idm",
         ),
-        ("/replicaGroups/0/services/annotationsTemplate", json!({"a": "{pod_name}"}), "Service my-idm-main-0"),
-        ("/replicaGroups/0/services/additionalLabels", json!({"a": "b"}), "Service my-idm-main-0"),
+        ("/podDisruptionBudget", json!({"enabled": false}), "PodDisruptionBudget my-idm"),
+        ("/networkPolicy/enabled", json!(false), "NetworkPolicy my-idm"),
     ] {
         let before = everything();
         let mut after = serde_json::to_value(&before).unwrap();
-        *after.pointer_mut(&format!("/spec{pointer}")).unwrap() = value;
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        after.pointer_mut(&format!("/spec{parent}")).unwrap()[field] = value;
         let differs = changed(&before, &serde_json::from_value(after).unwrap());
         assert_eq!(differs, [expected.to_owned()].into(), "{pointer}");
     }
+}
+
+#[test]
+fn each_node_has_a_service_of_its_own_that_changes_with_its_templates_only() {
+    let nodes: BTreeSet<_> = ["Service my-idm-main-0", "Service my-idm-main-1"].map(str::to_owned).into();
+    for (field, value) in [("annotationsTemplate", json!({"a": "{pod_name}"})), ("additionalLabels", json!({"a": "b"}))]
+    {
+        let mut after = serde_json::to_value(everything()).unwrap();
+        after["spec"]["replicaGroups"][0]["services"][field] = value;
+        assert_eq!(changed(&everything(), &serde_json::from_value(after).unwrap()), nodes, "{field}");
+    }
+    let mut scaled = everything();
+    scaled.spec.replica_groups[0].replicas = 1;
+    let differs = changed(&everything(), &scaled);
+    assert!(differs.contains("Service my-idm-main-1") && !differs.contains("Service my-idm-main-0"), "{differs:?}");
+    assert!(differs.contains("PodDisruptionBudget my-idm"), "one node needs none");
 }
 
 #[test]

@@ -7,12 +7,11 @@ use std::sync::PoisonError;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_core::cluster::gateway::{self, Installed};
-use kaniop_core::cluster::status::{Obstacle, TlsSeen};
+use kaniop_core::cluster::status::Obstacle;
 use kaniop_core::cluster::{Child, Surroundings, build};
 use kaniop_core::reason::Reason;
 
 use super::Clusters;
-use super::observe::Servers;
 use super::pass::Valid;
 use crate::apply::{self, Applied};
 use crate::error::Error;
@@ -34,40 +33,39 @@ pub(super) struct Children {
 
 impl Clusters {
     /// Applies the children in their order. The first that servers need and that cannot be applied ends it: what follows may need it.
-    pub(super) async fn children(
-        &self,
-        valid: &Valid<'_>,
-        servers: &Servers,
-        tls: &TlsSeen,
-    ) -> Result<Children, Error> {
-        let live = &servers.statefulsets;
-        let tls_hash = match tls {
-            TlsSeen::Usable(usable) if !usable.must_wait(live) => Some(usable.hash.as_str()),
-            _ => None,
-        };
-        let gateway = self.gateway_api(valid.cluster.spec.gateway.is_some()).await?;
-        let around = Surroundings { helper_image: &self.ctx.options.image, tls_hash, live, gateway };
-        let wanted = build(&valid.cluster, &around);
+    pub(super) async fn children(&self, valid: &Valid<'_>, around: &Surroundings<'_>) -> Result<Children, Error> {
+        let wanted = build(&valid.cluster, around);
         let statefulsets = wanted.iter().filter_map(Child::read).collect();
-        let left_out = gateway::missing(&valid.cluster, gateway).into_iter().collect();
+        let left_out = gateway::missing(&valid.cluster, around.gateway).into_iter().collect();
         let mut children = Children { statefulsets, left_out, ..Children::default() };
         if valid.kanidm.spec.paused {
             return Ok(children);
         }
         for child in &wanted {
-            self.child(valid, child, &mut children).await?;
+            self.child(valid, around, child, &mut children).await?;
             if children.blocked.is_some() {
                 return Ok(children);
             }
         }
-        apply::prune(&self.ctx, &valid.owner, &wanted, gateway).await?;
+        apply::prune(&self.ctx, &valid.owner, &wanted, around.gateway).await?;
         Ok(children)
     }
 
-    async fn child(&self, valid: &Valid<'_>, child: &Child, children: &mut Children) -> Result<(), Error> {
+    async fn child(
+        &self,
+        valid: &Valid<'_>,
+        around: &Surroundings<'_>,
+        child: &Child,
+        children: &mut Children,
+    ) -> Result<(), Error> {
         let obstacle = match apply::child(&self.ctx, &valid.owner, child).await {
             Ok(Applied::Unchanged) => return Ok(()),
-            Ok(Applied::Written | Applied::Ending) => {
+            Ok(Applied::Written) => {
+                children.written = true;
+                self.tell_fewer(valid, around, child).await;
+                return Ok(());
+            }
+            Ok(Applied::Ending) => {
                 children.written = true;
                 return Ok(());
             }
@@ -93,9 +91,20 @@ impl Clusters {
         Ok(())
     }
 
+    /// Tells of nodes that go with a StatefulSet that was just applied with fewer.
+    async fn tell_fewer(&self, valid: &Valid<'_>, around: &Surroundings<'_>, child: &Child) {
+        let Some(set) = child.read::<StatefulSet>() else { return };
+        let replicas = |set: &StatefulSet| set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
+        let former = around.live.iter().find(|live| live.metadata.name == set.metadata.name);
+        let (name, (from, to)) = (set.metadata.name.as_deref(), (replicas(&set), former.map_or(0, replicas)));
+        if let Some(name) = name.filter(|_| from < to && valid.cluster.replicas() > 0) {
+            self.tell_leaving(valid, name, from, to).await;
+        }
+    }
+
     /// Which kinds of the Gateway API are installed. Who needs them asks anew; for others, who may have something to remove, an answer will do that
     /// is no older than an interval.
-    async fn gateway_api(&self, needed: bool) -> Result<Installed, Error> {
+    pub(super) async fn gateway_api(&self, needed: bool) -> Result<Installed, Error> {
         let now = self.ctx.clock.elapsed();
         let known = *self.gateway.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((asked, installed)) = known

@@ -1,7 +1,7 @@
 use super::*;
 use crate::cluster::gateway::Installed;
 use crate::cluster::pods::Trouble;
-use crate::cluster::{Child, Surroundings, build, validate};
+use crate::cluster::{Child, Surroundings, build, template_hash, validate};
 
 struct Scene {
     kanidm: Kanidm,
@@ -11,6 +11,8 @@ struct Scene {
     left_out: Vec<Obstacle>,
     tls: TlsSeen,
     pods: Vec<PodSeen>,
+    nodes: Vec<NodeSeen>,
+    certificates: Certificates,
     admin_secret: bool,
     access: Access,
     verdict: Verdict,
@@ -33,6 +35,8 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
         left_out: vec![],
         tls: TlsSeen::Usable(tls),
         pods: vec![],
+        nodes: vec![],
+        certificates: Certificates::default(),
         admin_secret: true,
         access: Access::Answered,
         verdict: Verdict::Same,
@@ -64,8 +68,16 @@ impl Scene {
     }
 
     fn wanted(&self) -> Vec<StatefulSet> {
-        let around =
-            Surroundings { helper_image: "kaniop", tls_hash: Some("h"), live: &[], gateway: Installed::default() };
+        let certificates = Certificates::default();
+        let around = Surroundings {
+            helper_image: "kaniop",
+            tls_hash: Some("h"),
+            live: &[],
+            gateway: Installed::default(),
+            domain: Some(Uuid::from_u128(7)),
+            certificates: &certificates,
+            primary_serves: true,
+        };
         build(&self.cluster(), &around).iter().filter_map(Child::read).collect()
     }
 
@@ -80,6 +92,9 @@ impl Scene {
             tls: self.tls.clone(),
             wanted: &wanted,
             pods: &self.pods,
+            nodes: &self.nodes,
+            digests: &BTreeMap::new(),
+            certificates: &self.certificates,
             admin_secret: self.admin_secret,
             domain: Some((Uuid::from_u128(7), self.verdict)),
             access: self.access.clone(),

@@ -3,7 +3,7 @@
 use kaniop_api::kanidm::{BackendTlsValidation, GatewayOptions, KanidmSpec, NodeServices, ReplicaGroup};
 
 use super::super::names;
-use super::super::template::{Node, rendered, unknown_variables};
+use super::super::template::{rendered, unknown_variables};
 use super::{Refusal, check_port_name, is_dns_name, is_label};
 
 /// Every error of the user in these parts of the spec, in the order of its fields.
@@ -49,13 +49,12 @@ fn check_services(
     // The longest name is that of the last node.
     let last = (group.replicas - 1).max(0);
     let pod_name = names::pod(cluster, &group.name, last);
-    let host = rendered(template, &Node { replica_index: last, pod_name: &pod_name, domain: &spec.domain });
+    let host = rendered(template, &pod_name, last, &spec.domain);
     if !is_dns_name(&host) {
         let message = format!("'{host}', which node {last} would get, is not a lower-case DNS name");
         errors.push(Refusal::new(format!("{field}.{part}"), message));
     }
-    let names_its_node = rendered(template, &Node { replica_index: 0, pod_name: "a", domain: &spec.domain })
-        != rendered(template, &Node { replica_index: 1, pod_name: "b", domain: &spec.domain });
+    let names_its_node = rendered(template, "a", 0, &spec.domain) != rendered(template, "b", 1, &spec.domain);
     if group.replicas > 1 && !names_its_node {
         let message = "all nodes would get the same name: use {replica_index} or {pod_name} in it";
         errors.push(Refusal::new(format!("{field}.{part}"), message));
