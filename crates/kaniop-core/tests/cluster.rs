@@ -4,6 +4,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Secret;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::gateway::Installed;
 use kaniop_core::cluster::{Certificates, Child, Surroundings, build, refused_changes, template_hash, validate};
 use serde_json::Value;
 
@@ -50,6 +51,7 @@ fn fresh() -> Surroundings<'static> {
         helper_image: HELPER,
         tls_hash: Some(HASH),
         live: &[],
+        gateway: Installed::default().with("v1", &["HTTPRoute", "BackendTLSPolicy"]),
         domain: None,
         certificates: &NOTHING_KNOWN,
         primary_serves: true,
@@ -186,6 +188,7 @@ fn building_again_from_what_was_built_changes_nothing() {
         include_str!("cluster/minimal.yaml"),
         include_str!("cluster/everything.yaml"),
         include_str!("cluster/ephemeral.yaml"),
+        include_str!("cluster/network.yaml"),
     ] {
         let kanidm = kanidm(yaml);
         let first = statefulset(&kanidm, &fresh()).unwrap();
@@ -254,6 +257,9 @@ fn one_wrong_field_is_named_with_the_way_out() {
         assert!(refusals[0].to_string().contains(said), "{refusals:?}");
     }
 }
+
+#[path = "cluster/network.rs"]
+mod network;
 
 mod every_valid_spec {
     use super::*;

@@ -7,6 +7,7 @@ use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kaniop_core::cluster::gateway::Installed;
 use kaniop_core::cluster::labels::{self, APPLIED_HASH};
 use kaniop_core::cluster::{Child, child, hash};
 use kube::Resource;
@@ -142,7 +143,7 @@ fn is_as_applied(live: &DynamicObject, manifest: &Value, hash: &str) -> bool {
 ///
 /// # Errors
 /// When leadership is in doubt, or the API server refuses or does not answer.
-pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child]) -> Result<usize, Error> {
+pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child], gateway: Installed) -> Result<usize, Error> {
     let selector = format!(
         "{}={},{}={},!{}",
         labels::MANAGED_BY,
@@ -151,7 +152,7 @@ pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child]) -> Result
         owner.name,
         labels::SECRET_TYPE
     );
-    let kinds = child::prunable();
+    let kinds = child::prunable(gateway);
     let pruned = kinds.iter().map(|kind| {
         let named = wanted.iter().filter(|child| child.kind.kind == kind.kind && child.kind.group == kind.group);
         let wanted: Vec<_> = named.map(Child::name).collect();

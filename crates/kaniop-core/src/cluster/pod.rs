@@ -17,7 +17,7 @@ const NOBODY: i64 = 65532;
 const GRACE_SECONDS: i64 = 60;
 /// Environment of the server that the operator decides from the spec. The server would follow these rather than its file, so a user's entry of
 /// such a name does not count: it stands before ours in the list, and the last one wins.
-const OURS: [&str; 13] = [
+const OURS: [&str; 14] = [
     "POD_NAME",
     "KANIDM_CONFIG",
     "KANIDM_DOMAIN",
@@ -26,6 +26,7 @@ const OURS: [&str; 13] = [
     "KANIDM_TLS_CHAIN",
     "KANIDM_TLS_KEY",
     "KANIDM_BINDADDRESS",
+    "KANIDM_LDAPBINDADDRESS",
     "KANIDM_ADMIN_BIND_PATH",
     "KANIDM_ROLE",
     "KANIDM_LOG_LEVEL",
@@ -46,7 +47,13 @@ pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &S
     if let Storage::Volume(volume) = storage {
         volumes.push(Volume::clone(volume));
     }
+    let host_network = cluster.spec.host_network.filter(|asked| *asked);
     PodSpec {
+        host_network,
+        // Kubernetes' own default would have such a pod resolve names as its machine does, which knows no Services.
+        dns_policy: host_network
+            .filter(|_| cluster.spec.dns_policy.is_none())
+            .map(|_| "ClusterFirstWithHostNet".to_owned()),
         init_containers: Some(vec![helper(group, helper_image)]),
         containers: vec![server(cluster, group)],
         volumes: Some(volumes),
@@ -95,10 +102,7 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
         env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default())),
-        ports: Some(vec![
-            port(&cluster.spec.port_name, names::HTTPS_PORT),
-            port("replication", names::REPLICATION_PORT),
-        ]),
+        ports: Some(ports(cluster)),
         resources: group.resources.clone(),
         security_context: Some(confined()),
         startup_probe: Some(probes::startup()),
@@ -112,6 +116,14 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
         ]),
         ..Container::default()
     }
+}
+
+fn ports(cluster: &ValidatedCluster) -> Vec<ContainerPort> {
+    let ldaps = cluster.spec.ldap_port_name.as_ref().map(|name| port(name, names::LDAP_PORT));
+    [port(&cluster.spec.port_name, names::HTTPS_PORT), port("replication", names::REPLICATION_PORT)]
+        .into_iter()
+        .chain(ldaps)
+        .collect()
 }
 
 fn port(name: &str, number: i32) -> ContainerPort {

@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod certificate;
+mod network;
 mod replication;
 
 use std::sync::{Arc, Mutex};
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::gateway::Installed;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector;
 use serde_json::{Value as Json, json};
@@ -66,8 +68,12 @@ impl Life {
             kanidms,
             namespaces,
         };
-        let (retry, logins, memories) = (Retry::default(), Retry::default(), Mutex::default());
-        Self { clusters: Clusters { ctx, retry, logins, memories }, _writers: (kanidm_writer, namespace_writer) }
+        let (retry, logins) = (Retry::default(), Retry::default());
+        let (memories, gateway) = (Mutex::default(), Mutex::default());
+        Self {
+            clusters: Clusters { ctx, retry, logins, memories, gateway },
+            _writers: (kanidm_writer, namespace_writer),
+        }
     }
 }
 
@@ -230,12 +236,16 @@ async fn a_deleted_child_comes_back() {
 async fn of_every_kind_only_what_is_ours_and_not_wanted_is_pruned() {
     let labels = json!({"kanidm.kaniop.rs/cluster": "idm", "app.kubernetes.io/managed-by": "kaniop-kanidm"});
     let owner = json!([{"apiVersion": "kaniop.rs/v1beta1", "kind": "Kanidm", "name": "idm", "uid": "owner", "controller": true}]);
-    for kind in kaniop_core::cluster::child::prunable() {
+    for kind in
+        kaniop_core::cluster::child::prunable(Installed::default().with("v1", &["HTTPRoute", "BackendTLSPolicy"]))
+    {
         let path = |name: &str| {
             let root = if kind.group.is_empty() { "api" } else { "apis" };
             format!("/{root}/{}/namespaces/default/{}/{name}", kind.api_version, kind.plural)
         };
         let world = World::running().await;
+        network::install_gateway_api(&world, "v1", &["HTTPRoute", "BackendTLSPolicy"]);
+        world.life.clusters.gateway.lock().unwrap().take();
         let mut password_labels = labels.clone();
         password_labels["kaniop.rs/secret-type"] = json!("admin-passwords");
         for (name, labels, owner) in [
