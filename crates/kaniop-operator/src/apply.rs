@@ -189,8 +189,8 @@ async fn prune_kind(
     let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), owner.namespace, kind);
     let ours = match api.list_metadata(&ListParams::default().labels(selector)).await {
         Ok(ours) => ours,
-        // The kind is not installed, so there are no objects of it.
-        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(0),
+        // The kind is not installed, so there are no objects of it. The API server says so in plain text, without a reason.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(0),
         Err(error) => return Err(error.into()),
     };
     let mut pruned = 0;
