@@ -10,6 +10,7 @@ use kaniop_api::kanidm::{PullPolicy, ReplicaGroup};
 use super::storage::Storage;
 use super::validate::ValidatedCluster;
 use super::{names, probes};
+use crate::backup::SWITCHES;
 
 /// The account that nothing else on a node uses: the server's, and the group of its files.
 const NOBODY: i64 = 65532;
@@ -90,7 +91,7 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
             name.to_owned()
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
-        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default())),
+        env: Some(environment(cluster)),
         ports: Some(vec![ContainerPort {
             name: Some(cluster.spec.port_name.clone()),
             container_port: names::HTTPS_PORT,
@@ -113,12 +114,16 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
 }
 
 /// The user's variables, each name once (the later counts, as Kubernetes reads a list), then ours.
-fn environment(asked: &[EnvVar]) -> Vec<EnvVar> {
+fn environment(cluster: &ValidatedCluster) -> Vec<EnvVar> {
+    let asked = cluster.spec.env.as_deref().unwrap_or_default();
+    // Without spec.backup somebody may still make backups by these.
+    let switches = if cluster.backup.is_some() { SWITCHES.as_slice() } else { &[] };
+    let is_ours = |name: &str| OURS.contains(&name) || switches.contains(&name);
     let is_last = |index: usize, name: &str| !asked.iter().skip(index + 1).any(|later| later.name == name);
     let theirs = asked
         .iter()
         .enumerate()
-        .filter(|(index, var)| is_last(*index, &var.name) && !OURS.contains(&var.name.as_str()))
+        .filter(|(index, var)| is_last(*index, &var.name) && !is_ours(&var.name))
         .map(|(_, var)| var.clone());
     let pod_name = EnvVar {
         name: "POD_NAME".to_owned(),

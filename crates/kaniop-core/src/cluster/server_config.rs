@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::validate::ValidatedCluster;
 use super::{metadata, names};
+use crate::backup::{OnlineBackup, online_backup};
 use crate::name::fingerprint;
 
 /// The server's file, keys in its own spelling. It refuses keys that it does not know, so nothing is added without looking them up.
@@ -25,6 +26,8 @@ struct ServerConfig<'a> {
     tls_key: &'static str,
     role: &'static str,
     log_level: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    online_backup: Option<OnlineBackup>,
 }
 
 /// `server.toml` of the nodes of this group.
@@ -41,8 +44,10 @@ pub fn server_toml(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
         tls_key: "/etc/kanidm/tls/tls.key",
         role: role(group.role),
         log_level: log_level(cluster.spec.log_level),
+        // A group has one node at most, so its file is that of its pod 0.
+        online_backup: online_backup(cluster, &names::pod(&cluster.name, &group.name, 0)),
     };
-    // A flat table of texts always serialises: the only errors of the library are for shapes that this struct cannot have.
+    // Texts, numbers and one table of them always serialise: the only errors of the library are for shapes that this struct cannot have.
     toml::to_string(&config).unwrap_or_default()
 }
 

@@ -16,6 +16,7 @@ use super::pods::PodSeen;
 use super::tls::Usable;
 use super::validate::{Refusal, ValidatedCluster};
 use super::{names, template_hash};
+use crate::backup;
 use crate::condition::{self, Statement, Truth};
 use crate::reason::Reason;
 
@@ -89,6 +90,8 @@ pub struct World<'a> {
     pub domain: Option<(Uuid, Verdict)>,
     /// How far the operator got with the server.
     pub access: Access,
+    /// What there is to say of the backups.
+    pub backup: backup::Report,
 }
 
 /// The status after this pass.
@@ -121,6 +124,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             Some((uuid, Verdict::First | Verdict::Replaced)) => Some(uuid.to_string()),
             Some((_, Verdict::Same | Verdict::Mismatch)) | None => old.domain_uuid,
         },
+        backup: world.backup.status.clone(),
     }
 }
 
@@ -152,7 +156,8 @@ pub fn statements(world: &World<'_>) -> Vec<Statement> {
         None => Statement::new("Ready", true, Reason::Ready, "The server answered the operator over verified TLS."),
         Some(obstacle) => Statement::new("Ready", obstacle.truth, obstacle.reason, &*obstacle.message),
     };
-    vec![ready, available(world), initialized(world), progressing(world, obstacle)]
+    let stated = [ready, available(world), initialized(world), progressing(world, obstacle)];
+    stated.into_iter().chain(world.backup.statement.clone()).collect()
 }
 
 fn available(world: &World<'_>) -> Statement {

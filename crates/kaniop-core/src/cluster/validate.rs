@@ -14,6 +14,7 @@ use super::image::{DEFAULT_IMAGE, Image};
 use super::names;
 use super::origin::Origin;
 use super::storage::Storage;
+use crate::backup::{self, BackupPlan};
 
 /// Longest name of a Kanidm; its children append to it.
 const NAME_MAX: usize = 48;
@@ -68,6 +69,8 @@ pub struct ValidatedCluster {
     pub image: Image,
     /// Where the database lives.
     pub storage: Storage,
+    /// Backups of the primary, where they are asked for.
+    pub backup: Option<BackupPlan>,
     /// Secret with certificate and key.
     pub tls_secret: String,
 }
@@ -96,6 +99,7 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
     let image = image(kanidm, &mut errors);
     check_port_name(&spec.port_name, &mut errors);
     let storage = Storage::of(spec.storage.as_ref(), &mut errors);
+    let backup = backup::wanted(spec, &mut errors);
     let tls_secret = spec.tls_secret_name.clone().unwrap_or_else(|| names::tls_secret(&name));
     if !is_dns_name(&tls_secret) {
         errors.push(Refusal::new("spec.tlsSecretName", format!("'{tls_secret}' cannot be the name of a Secret")));
@@ -112,6 +116,7 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
         primary,
         image,
         storage,
+        backup,
         tls_secret,
     })
 }
