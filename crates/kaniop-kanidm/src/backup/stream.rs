@@ -51,11 +51,12 @@ struct Cells {
     read: Cell<u64>,
     limit: Cell<u64>,
     text: Cell<bool>,
+    last: Cell<u8>,
 }
 
 impl Default for Cells {
     fn default() -> Self {
-        Self { read: Cell::new(0), limit: Cell::new(u64::MAX), text: Cell::new(true) }
+        Self { read: Cell::new(0), limit: Cell::new(u64::MAX), text: Cell::new(true), last: Cell::new(0) }
     }
 }
 
@@ -73,6 +74,11 @@ impl Meter {
     /// What follows is passed over, however long it is.
     pub(super) fn pass(&self) {
         self.0.limit.set(u64::MAX);
+    }
+
+    /// Whether what was read so far ends as a whole object does.
+    pub(super) fn ends_an_object(&self) -> bool {
+        self.0.last.get() == b'}'
     }
 
     /// Whether something was longer than it may be, or was no text.
@@ -120,7 +126,11 @@ impl<R: Read> Read for Metered<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.meter.0.read.set(self.meter.read() + count as u64);
-        let text = self.is_text(buffer.get(..count).unwrap_or_default());
+        let read = buffer.get(..count).unwrap_or_default();
+        if let Some(last) = read.iter().rfind(|byte| !byte.is_ascii_whitespace()) {
+            self.meter.0.last.set(*last);
+        }
+        let text = self.is_text(read);
         self.meter.0.text.set(text);
         if self.meter.refused() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no content of a backup"));
