@@ -6,7 +6,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kaniop_api::kanidm::{BackupFile, BackupStatus, LastBackup};
+use kaniop_api::kanidm::{BackupFile, BackupStatus, KanidmSpec, KanidmStatus, LastBackup};
 
 use super::{Artefact, BackupPlan, Expected, Figures, Listing, Verdict};
 use crate::condition::{Statement, Truth};
@@ -65,12 +65,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// The spec is wrong, so nobody knows what is asked for: what was told stays.
+    /// For a spec that cannot be carried out: what was told of backups stays, and nobody can say more.
     #[must_use]
-    pub fn kept(old: Option<&BackupStatus>) -> Self {
+    pub fn not_judged(spec: &KanidmSpec, old: Option<&KanidmStatus>) -> Self {
+        if spec.backup.is_none() {
+            return Self::default();
+        }
         let message = "The spec cannot be carried out, so the backups are not judged.";
         Self {
-            status: old.cloned(),
+            status: old.and_then(|old| old.backup.clone()),
             statement: Some(Statement::new(HEALTHY, Truth::Unknown, Reason::InvalidSpec, message)),
             figures: None,
         }

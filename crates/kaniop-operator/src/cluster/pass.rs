@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
+use kaniop_core::backup::Report;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::domain::Verdict;
 use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen, World};
@@ -70,7 +71,8 @@ impl Clusters {
         let tls = observe::tls(&self.ctx, cluster, now).await?;
         let paused = kanidm.spec.paused;
         let children = self.children(valid, &servers, &tls).await?;
-        let progress = if paused || children.blocked.is_some() {
+        let tries = !paused && children.blocked.is_none();
+        let progress = if !tries {
             Progress::not_tried(self.has_passwords(owner).await?)
         } else {
             if let Some(name) = self.restart_next(valid, &servers, &tls, &children).await? {
@@ -83,6 +85,7 @@ impl Clusters {
             blocked: children.blocked,
             tls,
             wanted: &children.statefulsets,
+            backup: self.backups(kanidm, cluster, &servers, tries).await,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
         if !(progress.early && is_told(kanidm, &progress)) {
@@ -241,6 +244,7 @@ fn world<'a>(
         admin_secret: progress.admin_secret,
         domain: progress.domain,
         access: Access::clone(&progress.access),
+        backup: Report::not_judged(&kanidm.spec, kanidm.status.as_ref()),
     }
 }
 

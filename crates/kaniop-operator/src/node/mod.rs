@@ -1,7 +1,12 @@
 //! `kaniop node …`: the helper inside a server's pod, whose image holds nothing but the server. It answers in JSON on stdout, errors too, and is
 //! started by the kubelet (install, ready) or through the API server (the others). It never speaks to Kubernetes or over the network.
 
+mod backups;
 mod install;
+mod on_demand;
+mod proofs;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,6 +44,10 @@ enum Command {
         #[arg(required = true)]
         names: Vec<String>,
     },
+    /// Tell every file in the folder of backups, and what it proves.
+    Backups(backups::Backups),
+    /// Make a backup beside the server, prove it, and tell it.
+    Backup(on_demand::Backup),
 }
 
 /// Does what is asked and prints the answer.
@@ -54,6 +63,8 @@ pub fn run(node: Node) -> ExitCode {
         Command::Ready => print(&answer(runtime.block_on(domain(socket)).map(drop))),
         Command::Domain => print(&answer(runtime.block_on(domain(socket)))),
         Command::RecoverAccounts { names } => print(&answer(runtime.block_on(recover_accounts(socket, &names)))),
+        Command::Backups(asked) => print(&answer(backups::backups(&asked))),
+        Command::Backup(asked) => print(&answer(on_demand::on_demand(&asked))),
     }
 }
 
