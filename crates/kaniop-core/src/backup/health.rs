@@ -30,6 +30,8 @@ const MISSED: usize = 2;
 pub struct Asked {
     /// The last answer, and when it came.
     answer: Option<(Timestamp, Listing)>,
+    /// When there was the first answer: without any file, what was due before is not looked for.
+    first: Option<Timestamp>,
     /// When it was asked last, with an answer or without.
     last: Option<Timestamp>,
     /// Why there was no answer then.
@@ -85,12 +87,11 @@ impl Asked {
     #[must_use]
     pub fn answered(self, listing: Listing, plan: &BackupPlan, now: Timestamp) -> Self {
         let newest = listing.files.iter().filter_map(Artefact::scheduled).max();
-        // Without any file, what was due before the first question is not looked for.
-        let from = newest.or(self.last.map(|last| last - SETTLE)).unwrap_or(now);
-        let late = plan.schedule.next(from).is_some_and(|due| due <= now - SETTLE);
+        let first = self.first.unwrap_or(now);
+        let late = plan.schedule.next(newest.unwrap_or(first)).is_some_and(|due| due <= now - SETTLE);
         let open = late || listing.files.iter().any(|file| file.verdict.is_open());
         let tries = if open { self.tries + 1 } else { 0 };
-        Self { answer: Some((now, listing)), last: Some(now), failure: None, tries }
+        Self { answer: Some((now, listing)), first: Some(first), last: Some(now), failure: None, tries }
     }
 
     /// After a question without an answer.
