@@ -5,8 +5,6 @@ mod backups;
 mod install;
 mod on_demand;
 mod proofs;
-#[cfg(test)]
-mod tests;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
