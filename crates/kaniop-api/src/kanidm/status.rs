@@ -13,7 +13,8 @@ pub struct KanidmStatus {
     /// `metadata.generation` that the conditions speak of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, `Available`, `Initialized`, `Progressing`; `BackupHealthy` where backups are asked for.
+    /// `Ready`, `Available`, `Initialized`, `Progressing`; `ReplicationHealthy` where there is something to replicate with, `BackupHealthy` where backups
+    /// are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
@@ -44,6 +45,9 @@ pub struct KanidmStatus {
     /// UUID of the domain, as the server said it first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain_uuid: Option<String>,
+    /// Pod of the primary, from when its domain is known: which one it is cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary_node: Option<String>,
     /// What is known of the backups. Absent when none are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupStatus>,
@@ -70,6 +74,10 @@ pub enum ReplicaState {
     /// It does not serve (yet).
     #[default]
     Pending,
+    /// Its replication certificate ends soon or has ended; it is renewed.
+    CertificateExpiring,
+    /// Its replication certificate is for another host, so peers refuse it; it is renewed.
+    CertificateHostInvalid,
 }
 
 /// What runs.

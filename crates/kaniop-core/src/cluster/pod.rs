@@ -18,7 +18,7 @@ const NOBODY: i64 = 65532;
 const GRACE_SECONDS: i64 = 60;
 /// Environment of the server that the operator decides from the spec. The server would follow these rather than its file, so a user's entry of
 /// such a name does not count: it stands before ours in the list, and the last one wins.
-const OURS: [&str; 11] = [
+const OURS: [&str; 13] = [
     "POD_NAME",
     "KANIDM_CONFIG",
     "KANIDM_DOMAIN",
@@ -30,6 +30,8 @@ const OURS: [&str; 11] = [
     "KANIDM_ADMIN_BIND_PATH",
     "KANIDM_ROLE",
     "KANIDM_LOG_LEVEL",
+    "KANIDM_REPLICATION_ORIGIN",
+    "KANIDM_REPLICATION_BINDADDRESS",
 ];
 
 /// The pod of every node of this group, but for its database volume when that comes from a claim.
@@ -69,11 +71,13 @@ fn helper(group: &ReplicaGroup, image: &str) -> Container {
         name: names::HELPER_CONTAINER.to_owned(),
         image: Some(image.to_owned()),
         // As arguments to the image's entry point: where the binary lies in it is its own affair.
-        args: Some(words(["node", "install", names::HELPER_BINARY])),
+        args: Some(words(["node", "install", names::HELPER_BINARY, names::STARTED_CONFIG])),
+        // The same as the server's, for the helper reads from it which file the server starts with.
+        env: Some(environment(&[], false)),
         // The same as the server's: it runs before it, so the pod reserves nothing more, and quotas that ask for resources are content.
         resources: group.resources.clone(),
         security_context: Some(confined()),
-        volume_mounts: Some(vec![mount("node", names::HELPER_PATH, false)]),
+        volume_mounts: Some(vec![mount("node", names::HELPER_PATH, false), mount("config", names::CONFIG_PATH, true)]),
         ..Container::default()
     }
 }
@@ -91,13 +95,11 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
             name.to_owned()
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
-        env: Some(environment(cluster)),
-        ports: Some(vec![ContainerPort {
-            name: Some(cluster.spec.port_name.clone()),
-            container_port: names::HTTPS_PORT,
-            protocol: Some("TCP".to_owned()),
-            ..ContainerPort::default()
-        }]),
+        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default(), cluster.backup.is_some())),
+        ports: Some(vec![
+            port(&cluster.spec.port_name, names::HTTPS_PORT),
+            port("replication", names::REPLICATION_PORT),
+        ]),
         resources: group.resources.clone(),
         security_context: Some(confined()),
         startup_probe: Some(probes::startup()),
@@ -113,11 +115,19 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
     }
 }
 
+fn port(name: &str, number: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: number,
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
+    }
+}
+
 /// The user's variables, each name once (the later counts, as Kubernetes reads a list), then ours.
-fn environment(cluster: &ValidatedCluster) -> Vec<EnvVar> {
-    let asked = cluster.spec.env.as_deref().unwrap_or_default();
+fn environment(asked: &[EnvVar], makes_backups: bool) -> Vec<EnvVar> {
     // Without spec.backup somebody may still make backups by these.
-    let switches = if cluster.backup.is_some() { SWITCHES.as_slice() } else { &[] };
+    let switches = if makes_backups { SWITCHES.as_slice() } else { &[] };
     let is_ours = |name: &str| OURS.contains(&name) || switches.contains(&name);
     let is_last = |index: usize, name: &str| !asked.iter().skip(index + 1).any(|later| later.name == name);
     let theirs = asked
