@@ -107,7 +107,9 @@ fn read(file: File, compressed: bool) -> Result<Evidence, Flaw> {
     let content = match (compressed, is_gzip || begin.len() < MAGIC.len()) {
         (true, true) => decompressed(&mut file, &meter),
         (true, false) => Err((Verdict::CorruptGzip, Some("it is not compressed, although its name says so"))),
-        (false, _) if is_gzip => Err((Verdict::NotJson, Some("it is compressed, although its name does not end in .gz"))),
+        (false, _) if is_gzip => {
+            Err((Verdict::NotJson, Some("it is compressed, although its name does not end in .gz")))
+        }
         (false, _) => content::read(&mut file, &meter).map_err(|broken| match broken {
             Broken::Flaw(flaw) => flaw,
             Broken::Stream(_) => UNREADABLE,

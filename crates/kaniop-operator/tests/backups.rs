@@ -44,13 +44,24 @@ impl Site {
         let path = self.path("backups").join(name);
         fs::write(&path, content).unwrap();
         // Long ago: a short file is not being written any more.
-        File::options().append(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000)).unwrap();
+        File::options()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000))
+            .unwrap();
         path
     }
 
     fn ask(&self, words: &[&str]) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kaniop"));
-        command.arg("node").args(words).arg("--folder").arg(self.path("backups")).arg("--state").arg(self.path("state"));
+        command
+            .arg("node")
+            .args(words)
+            .arg("--folder")
+            .arg(self.path("backups"))
+            .arg("--state")
+            .arg(self.path("state"));
         let output = command.output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(!text.contains("s3cret"), "{text}");
@@ -158,7 +169,9 @@ fn kept_proofs_that_cannot_be_read_prove_nothing() {
     let site = Site::new();
     site.put(NAME, &content(10)[..40]);
     fs::create_dir(site.path("state")).unwrap();
-    for kept in ["", "{", r#"{"backup-2025-01-01T02:00:00.5Z.json.gz": {"stamp": {}, "artefact": {"verdict": "proven"}}}"#] {
+    for kept in
+        ["", "{", r#"{"backup-2025-01-01T02:00:00.5Z.json.gz": {"stamp": {}, "artefact": {"verdict": "proven"}}}"#]
+    {
         fs::write(site.path("state/backups.json"), kept).unwrap();
         assert_eq!(site.verdicts("60"), [told(NAME, "truncated")], "{kept}");
     }
@@ -168,11 +181,16 @@ fn kept_proofs_that_cannot_be_read_prove_nothing() {
 fn a_backup_on_demand_is_proven_before_it_has_its_name_and_made_once() {
     let site = Site::new();
     fs::write(site.path("whole"), content(50)).unwrap();
-    let server = site.server(&format!("test \"$1 $2\" = 'scripting backup' && cp {} \"$3\"", site.path("whole").display()));
+    let server =
+        site.server(&format!("test \"$1 $2\" = 'scripting backup' && cp {} \"$3\"", site.path("whole").display()));
     for _ in 0..2 {
         let told = site.ask(&["backup", "before-upgrade", "--patience", "60", "--server", &server]);
         let made = &told["ok"]["made"];
-        assert_eq!((&made["fileName"], &made["verdict"]), (&json!("on-demand-before-upgrade.json.gz"), &json!("proven")), "{told}");
+        assert_eq!(
+            (&made["fileName"], &made["verdict"]),
+            (&json!("on-demand-before-upgrade.json.gz"), &json!("proven")),
+            "{told}"
+        );
         assert_eq!(made["evidence"]["entries"], 50);
     }
     assert_eq!((site.runs(), site.names()), (1, vec!["on-demand-before-upgrade.json.gz".to_owned()]));
@@ -184,9 +202,12 @@ fn a_program_that_exits_well_without_a_file_or_with_half_of_one_made_no_backup()
     let site = Site::new();
     fs::write(site.path("half"), &content(50)[..60]).unwrap();
     let half = format!("cp {} \"$3\"", site.path("half").display());
-    for (script, said) in
-        [("true", "wrote nothing"), (half.as_str(), "ends too early"), ("touch \"$3\"", "is empty"), ("printf '{}' > \"$3\"", "no backup")]
-    {
+    for (script, said) in [
+        ("true", "wrote nothing"),
+        (half.as_str(), "ends too early"),
+        ("touch \"$3\"", "is empty"),
+        ("printf '{}' > \"$3\"", "no backup"),
+    ] {
         let server = site.server(script);
         let told = site.ask(&["backup", "x", "--patience", "60", "--server", &server]);
         let why = told["error"].as_str().unwrap_or_else(|| panic!("{told}"));
@@ -216,7 +237,8 @@ fn a_slow_backup_is_running_until_it_is_made_and_nobody_makes_it_twice() {
     let site = Site::new();
     fs::write(site.path("whole"), content(5)).unwrap();
     let (go, whole) = (site.path("go"), site.path("whole"));
-    let server = site.server(&format!("until test -e {}; do sleep 0.05; done; cp {} \"$3\"", go.display(), whole.display()));
+    let server =
+        site.server(&format!("until test -e {}; do sleep 0.05; done; cp {} \"$3\"", go.display(), whole.display()));
     let ask = || site.ask(&["backup", "x", "--patience", "0", "--server", &server]);
     assert_eq!(ask(), json!({"ok": "running"}));
     eventually(|| site.runs() == 1);
@@ -231,7 +253,14 @@ fn a_name_that_leads_elsewhere_is_refused() {
     let site = Site::new();
     for name in ["../x", "a/b", "", "-x", "A", ".", &"a".repeat(64)] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kaniop"));
-        let status = command.args(["node", "backup", "--folder"]).arg(site.path("backups")).arg("--").arg(name).output().unwrap().status;
+        let status = command
+            .args(["node", "backup", "--folder"])
+            .arg(site.path("backups"))
+            .arg("--")
+            .arg(name)
+            .output()
+            .unwrap()
+            .status;
         assert_eq!(status.code(), Some(2), "{name}");
     }
     assert_eq!(site.names(), Vec::<String>::new());

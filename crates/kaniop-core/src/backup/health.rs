@@ -140,7 +140,8 @@ pub fn report(seen: &Seen<'_>, now: Timestamp) -> Report {
     status.next_due_time = seen.plan.schedule.next(*answered).map(Time);
     status.last_backup = files.good(&[Verdict::Proven]).and_then(last_backup);
     status.files = Some(files.0.iter().take(TOLD).map(|(file, verdict)| told(file, *verdict)).collect());
-    let statement = if seen.asked.failure.is_some() { unanswered(seen) } else { judged(seen, &files, since, *answered) };
+    let statement =
+        if seen.asked.failure.is_some() { unanswered(seen) } else { judged(seen, &files, since, *answered) };
     let figures = Figures::of_files(&status, files.0.iter().map(|(_, verdict)| *verdict));
     Report { figures: Some(figures), status: Some(status), statement: Some(statement) }
 }
@@ -184,8 +185,7 @@ fn judged(seen: &Seen<'_>, files: &Files<'_>, since: Timestamp, answered: Timest
             Statement::new(HEALTHY, true, Reason::BackupProven, message)
         }
         (Some(file), None) => {
-            let message =
-                format!("The newest backup '{}' {}.", file.file_name, Verdict::OtherSeries.in_words());
+            let message = format!("The newest backup '{}' {}.", file.file_name, Verdict::OtherSeries.in_words());
             Statement::new(HEALTHY, Truth::Unknown, Reason::BackupPending, message)
         }
         (None, None) => {
@@ -209,8 +209,7 @@ impl<'a> Files<'a> {
     /// Files from the future are left out: they would be the newest for good.
     fn of(listing: &'a Listing, expected: &Expected, answered: Timestamp) -> Self {
         let past = |file: &&Artefact| file.time() <= answered + SKEW;
-        let mut files: Vec<_> =
-            listing.files.iter().filter(past).map(|file| (file, file.judged(expected))).collect();
+        let mut files: Vec<_> = listing.files.iter().filter(past).map(|file| (file, file.judged(expected))).collect();
         files.sort_by(|(a, _), (b, _)| b.time().cmp(&a.time()).then_with(|| b.file_name.cmp(&a.file_name)));
         Self(files)
     }

@@ -42,11 +42,13 @@ pub fn wanted(spec: &KanidmSpec, errors: &mut Vec<Refusal>) -> Option<BackupPlan
     let before = errors.len();
     let storage = spec.storage.as_ref();
     if !storage.is_some_and(|s| s.volume_claim_template.is_some() && s.empty_dir.is_none() && s.ephemeral.is_none()) {
-        let why = "backup requires PVC-backed storage: set spec.storage.volumeClaimTemplate and nothing else in spec.storage";
+        let why =
+            "backup requires PVC-backed storage: set spec.storage.volumeClaimTemplate and nothing else in spec.storage";
         errors.push(Refusal::new("spec.backup", why));
     }
     if spec.replica_groups.iter().filter(|group| group.primary_node).count() != 1 {
-        let why = "backup requires exactly one primary replica group: set primaryNode: true in the group that takes writes";
+        let why =
+            "backup requires exactly one primary replica group: set primaryNode: true in the group that takes writes";
         errors.push(Refusal::new("spec.backup", why));
     }
     let versions = u32::try_from(backup.versions).ok().filter(|versions| *versions > 0);

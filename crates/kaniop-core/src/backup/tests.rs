@@ -76,8 +76,13 @@ impl Life {
     /// The condition as `status reason`, and its message.
     fn says(&mut self, time: &str) -> (String, String) {
         let expected = Expected { domain: Some(Uuid::from_u128(7)), series: Some("1.10".to_owned()) };
-        let seen =
-            Seen { plan: &self.plan, pod: "idm-default-0", old: self.told.as_ref(), asked: &self.asked, expected: &expected };
+        let seen = Seen {
+            plan: &self.plan,
+            pod: "idm-default-0",
+            old: self.told.as_ref(),
+            asked: &self.asked,
+            expected: &expected,
+        };
         let report = report(&seen, at(time));
         self.told.clone_from(&report.status);
         let statement = report.statement.unwrap();
@@ -251,7 +256,8 @@ fn while_something_is_open_it_is_asked_again_less_and_less_often() {
         let (mut now, mut waits) = (at("2030-01-02T02:01:00Z"), Vec::new());
         for _ in 0..9 {
             life.answer(&now.to_string(), &files);
-            let wait = (1..).find(|wait| is_due(&life.plan, &life.asked, now + SignedDuration::from_secs(*wait))).unwrap();
+            let wait =
+                (1..).find(|wait| is_due(&life.plan, &life.asked, now + SignedDuration::from_secs(*wait))).unwrap();
             waits.push(wait);
             now += SignedDuration::from_secs(wait);
         }

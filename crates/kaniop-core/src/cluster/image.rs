@@ -65,7 +65,8 @@ impl Image {
     pub fn series(&self) -> Option<String> {
         let tag = Parts::of(&self.0).tag?;
         let mut numbers = tag.strip_prefix('v').unwrap_or(tag).split(['.', '-', '_']);
-        let number = |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.to_owned());
+        let number =
+            |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.to_owned());
         Some(format!("{}.{}", number(numbers.next()?)?, number(numbers.next()?)?))
     }
 }

@@ -94,9 +94,12 @@ fn keys_are_compared_whatever_their_order_and_tell_when_they_differ() {
     };
     let one = keys(r#"{"a": {"x": 1, "y": [1, 2]}, "b": "k"}"#);
     assert_eq!(one, keys(r#"{"b":"k","a":{"y":[1,2],"x":1}}"#));
-    for other in
-        [r#"{"a": {"x": 1, "y": [2, 1]}, "b": "k"}"#, r#"{"a": {"x": "1", "y": [1, 2]}, "b": "k"}"#, r#"{"a": {"x": 1}, "b": "k"}"#, "{}"]
-    {
+    for other in [
+        r#"{"a": {"x": 1, "y": [2, 1]}, "b": "k"}"#,
+        r#"{"a": {"x": "1", "y": [1, 2]}, "b": "k"}"#,
+        r#"{"a": {"x": 1}, "b": "k"}"#,
+        "{}",
+    ] {
         assert_ne!(one, keys(other), "{other}");
     }
 }
@@ -107,7 +110,12 @@ fn a_file_that_ends_too_early_is_never_proven_wherever_it_ends() {
     let content = backup(40).to_string().into_bytes();
     for (name, file) in [(GZ, gzip(&content)), (PLAIN, content)] {
         for end in (1..file.len()).step_by(1 + file.len() / 400).chain(file.len().saturating_sub(12)..file.len()) {
-            assert_eq!(folder.judge(name, &file[..end]).verdict, Verdict::Truncated, "{name} at {end} of {}", file.len());
+            assert_eq!(
+                folder.judge(name, &file[..end]).verdict,
+                Verdict::Truncated,
+                "{name} at {end} of {}",
+                file.len()
+            );
         }
         assert_eq!(folder.judge(name, &[]).verdict, Verdict::Empty);
     }
@@ -213,9 +221,13 @@ fn another_domain_or_series_is_told_when_they_are_known() {
 fn a_short_file_that_was_just_changed_is_perhaps_being_written() {
     let folder = Folder::new();
     let file = gzip(backup(3).to_string().as_bytes());
-    for (content, later) in [(&file[..file.len() / 2], Verdict::Truncated), (&[], Verdict::Empty), (&file, Verdict::Proven)] {
+    for (content, later) in
+        [(&file[..file.len() / 2], Verdict::Truncated), (&[], Verdict::Empty), (&file, Verdict::Proven)]
+    {
         let modified = folder.judge(GZ, content).modified;
-        let at = |seconds: i64| prove(&folder.path(GZ), Some(modified + SignedDuration::from_secs(seconds))).unwrap().verdict;
+        let at = |seconds: i64| {
+            prove(&folder.path(GZ), Some(modified + SignedDuration::from_secs(seconds))).unwrap().verdict
+        };
         assert_eq!(at(10), if later == Verdict::Proven { later } else { Verdict::Growing });
         assert_eq!(at(121), later);
     }

@@ -72,8 +72,7 @@ impl Collector for BackupFigures {
         let mut family = encoder.encode_descriptor("backup_files", help, None, MetricType::Gauge)?;
         for ((namespace, name), figures) in all.iter() {
             for (verdict, count) in &figures.files {
-                let labels =
-                    Files { namespace: namespace.clone(), name: name.clone(), verdict: verdict.as_str() };
+                let labels = Files { namespace: namespace.clone(), name: name.clone(), verdict: verdict.as_str() };
                 ConstGauge::new(i64::try_from(*count).unwrap_or(i64::MAX)).encode(family.encode_family(&labels)?)?;
             }
         }

@@ -1,7 +1,8 @@
 //! `kaniop node backups`: every file of the folder of backups, and what it proves.
 //!
 //! Reading a file takes as long as it is big, and whoever asks does not wait that long. So a process of its own reads, at the lowest priority, and goes on
-//! when the one that was asked has to answer; what is not read by then is told as pending, and known to whoever asks next.
+//! when the one that was asked has to answer; what is not read by then is told as pending, and known to whoever asks next. One that is left behind belongs to
+//! the server's process in the end, which does not collect it: a line in the pod's table of processes for each file that took too long.
 
 use std::fs::TryLockError;
 use std::io::{BufRead, BufReader, Write};
@@ -51,9 +52,8 @@ pub fn backups(asked: &Backups) -> Result<Listing, String> {
     }
     let words = ["backups", "--read", "--folder"].map(PathBuf::from);
     let words = words.into_iter().chain([places.folder.clone(), PathBuf::from("--state"), places.state.clone()]);
-    let told = detached(words, Duration::from_secs(asked.patience), |line| {
-        serde_json::from_str::<Artefact>(line).ok()
-    })?;
+    let told =
+        detached(words, Duration::from_secs(asked.patience), |line| serde_json::from_str::<Artefact>(line).ok())?;
     let mut listing = places.listing(&places.proofs())?;
     for file in &mut listing.files {
         // Where proofs cannot be kept, for instance on a full volume, this is all that tells.

@@ -94,7 +94,10 @@ fn make(asked: &Backup) -> Result<Artefact, String> {
     let Backup { places, name, .. } = asked;
     let told = |what: &str, error: &io::Error| format!("the backup {name} {what}: {error}");
     let lock = places.lock().ok_or_else(|| {
-        format!("the backup {name} cannot be made: {} cannot be written; see that the volume has room", places.state.display())
+        format!(
+            "the backup {name} cannot be made: {} cannot be written; see that the volume has room",
+            places.state.display()
+        )
     })?;
     lock.lock().map_err(|error| told("cannot be made, for the lock cannot be taken", &error))?;
     if let Some(made) = asked.made()? {
@@ -117,7 +120,10 @@ fn make(asked: &Backup) -> Result<Artefact, String> {
     if found.verdict != Verdict::Proven {
         set_aside(places, &hidden);
         let detail = found.detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
-        return Err(format!("the backup {name} was written and {}{detail}; see that the volume has room", found.verdict.in_words()));
+        return Err(format!(
+            "the backup {name} was written and {}{detail}; see that the volume has room",
+            found.verdict.in_words()
+        ));
     }
     let path = places.folder.join(&file_name);
     fs::rename(&hidden, &path)
@@ -152,10 +158,13 @@ fn set_aside(places: &Places, path: &Path) {
 fn write(server: &Path, target: &Path) -> io::Result<()> {
     let mut command = Command::new(server);
     command.args(["scripting", "backup"]).arg(target).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().map_err(|error| io::Error::new(error.kind(), format!("{} cannot be run: {error}", server.display())))?;
+    command
+        .status()
+        .map_err(|error| io::Error::new(error.kind(), format!("{} cannot be run: {error}", server.display())))?;
     match fs::metadata(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let why = "the server's program wrote nothing: its database is locked by somebody else, or the volume is full";
+            let why =
+                "the server's program wrote nothing: its database is locked by somebody else, or the volume is full";
             Err(io::Error::new(io::ErrorKind::NotFound, why))
         }
         found => found.map(drop),

@@ -103,7 +103,9 @@ impl Node {
             }
             ["/kaniop/kaniop", "node", "backups", "--patience", _] => {
                 held.asked_for_backups += 1;
-                held.backups.clone().map_or_else(|| json!({"error": "the disk is gone"}), |listing| json!({"ok": listing}))
+                held.backups
+                    .clone()
+                    .map_or_else(|| json!({"error": "the disk is gone"}), |listing| json!({"ok": listing}))
             }
             other => json!({"error": format!("unknown: {other:?}")}),
         }

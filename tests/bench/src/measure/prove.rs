@@ -35,14 +35,19 @@ pub(super) async fn measure(run: &mut Run<'_>) -> Result<()> {
     println!("\nproving a backup");
     let folder = tempfile::tempdir()?;
     let path = folder.path().join(NAME);
-    let mut content = Measured { inner: GzEncoder::new(BufWriter::new(File::create(&path)?), Compression::default()), bytes: 0 };
+    let mut content =
+        Measured { inner: GzEncoder::new(BufWriter::new(File::create(&path)?), Compression::default()), bytes: 0 };
     let entries = write(&mut content, run.scale.backup).context("write a backup")?;
     let bytes = content.bytes;
     content.inner.finish()?.flush()?;
 
     let gzip = watch(Command::new("gzip").arg("-dc").arg(&path).stdout(Stdio::null())).await.context("gzip -dc")?;
     let mut helper = Command::new(&run.programs.operator);
-    helper.args(["node", "backups", "--read", "--folder"]).arg(folder.path()).arg("--state").arg(folder.path().join("state"));
+    helper
+        .args(["node", "backups", "--read", "--folder"])
+        .arg(folder.path())
+        .arg("--state")
+        .arg(folder.path().join("state"));
     let helper = watch(helper.stdout(Stdio::piped())).await.context("kaniop node backups")?;
     found(&helper.stdout, entries)?;
 
@@ -129,15 +134,26 @@ fn write<W: Write>(to: &mut Measured<W>, bytes: u64) -> Result<u64> {
         if entries > 0 {
             to.write_all(b",")?;
         }
-        write!(to, r#"{{"ent":{{"V3":{{"changestate":{{"V1Live":{{"at":{{"t":"{:032x}","s":"{uuid}"}},"changes":{{"#, next() >> 4)?;
-        for (nth, attr) in ["class", "displayname", "memberof", "name", "primary_credential", "spn", "uuid"].iter().enumerate() {
+        write!(
+            to,
+            r#"{{"ent":{{"V3":{{"changestate":{{"V1Live":{{"at":{{"t":"{:032x}","s":"{uuid}"}},"changes":{{"#,
+            next() >> 4
+        )?;
+        for (nth, attr) in
+            ["class", "displayname", "memberof", "name", "primary_credential", "spn", "uuid"].iter().enumerate()
+        {
             let comma = if nth == 0 { "" } else { "," };
             write!(to, r#"{comma}"{attr}":{{"t":"{:032x}","s":"{uuid}"}}"#, next() >> 4)?;
         }
         write!(
             to,
             r#"}}}}}},"attrs":{{"class":{{"I8":["account","memberof","object","person"]}},"displayname":{{"U8":["Person {entries}"]}},"name":{{"N8":["person{entries}"]}},"memberof":{{"RF":["00000000-0000-0000-0000-000000000035","00000000-0000-0000-0000-000000000036"]}},"primary_credential":{{"CR":[{{"l":"primary","d":{{"type_":"Pw","password":{{"TPM_ARGON2ID":{{"m":16384,"t":3,"p":1,"v":19,"s":"{:016x}{:016x}","k":"{:016x}{:016x}{:016x}{:016x}"}}}}}}}}]}}}}}}}}}}"#,
-            next(), next(), next(), next(), next(), next()
+            next(),
+            next(),
+            next(),
+            next(),
+            next(),
+            next()
         )?;
         entries += 1;
     }

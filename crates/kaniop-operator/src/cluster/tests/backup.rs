@@ -60,7 +60,8 @@ impl Scene {
     /// `BackupHealthy` as `status reason`, and its message.
     fn backups(&self) -> (String, String) {
         let conditions = self.status()["conditions"].clone();
-        let found = conditions.as_array().unwrap().iter().find(|condition| condition["type"] == "BackupHealthy").cloned();
+        let found =
+            conditions.as_array().unwrap().iter().find(|condition| condition["type"] == "BackupHealthy").cloned();
         let text = |field: &str| found.as_ref().map_or("-", |found| found[field].as_str().unwrap()).to_owned();
         (format!("{} {}", text("status"), text("reason")), text("message"))
     }
@@ -77,7 +78,11 @@ async fn the_servers_file_asks_for_backups_and_the_status_tells_what_was_proven(
     let config = scene.shelf.get(&secret("idm-config")).unwrap();
     let config: k8s_openapi::api::core::v1::Secret = serde_json::from_value(config).unwrap();
     let config = String::from_utf8(config.data.unwrap()["idm-default-0.toml"].0.clone()).unwrap();
-    assert!(config.ends_with(&format!("[online_backup]\npath = \"/data/backups\"\nschedule = \"{YEARLY}\"\nversions = 3\n")), "{config}");
+    assert!(
+        config
+            .ends_with(&format!("[online_backup]\npath = \"/data/backups\"\nschedule = \"{YEARLY}\"\nversions = 3\n")),
+        "{config}"
+    );
     assert_eq!(scene.backups().0, "True BackupProven", "{:?}", scene.backups());
     let told = scene.status()["backup"].clone();
     let name = format!("backup-{}-03-02T04:30:00.25Z.json.gz", year - 1);
