@@ -10,6 +10,7 @@ use kaniop_api::kanidm::{PullPolicy, ReplicaGroup};
 use super::storage::Storage;
 use super::validate::ValidatedCluster;
 use super::{names, probes};
+use crate::backup::SWITCHES;
 
 /// The account that nothing else on a node uses: the server's, and the group of its files.
 const NOBODY: i64 = 65532;
@@ -79,7 +80,7 @@ fn helper(group: &ReplicaGroup, image: &str) -> Container {
         // As arguments to the image's entry point: where the binary lies in it is its own affair.
         args: Some(words(["node", "install", names::HELPER_BINARY, names::STARTED_CONFIG])),
         // The same as the server's, for the helper reads from it which file the server starts with.
-        env: Some(environment(&[])),
+        env: Some(environment(&[], false)),
         // The same as the server's: it runs before it, so the pod reserves nothing more, and quotas that ask for resources are content.
         resources: group.resources.clone(),
         security_context: Some(confined()),
@@ -101,7 +102,7 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
             name.to_owned()
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
-        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default())),
+        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default(), cluster.backup.is_some())),
         ports: Some(ports(cluster)),
         resources: group.resources.clone(),
         security_context: Some(confined()),
@@ -136,12 +137,15 @@ fn port(name: &str, number: i32) -> ContainerPort {
 }
 
 /// The user's variables, each name once (the later counts, as Kubernetes reads a list), then ours.
-fn environment(asked: &[EnvVar]) -> Vec<EnvVar> {
+fn environment(asked: &[EnvVar], makes_backups: bool) -> Vec<EnvVar> {
+    // Without spec.backup somebody may still make backups by these.
+    let switches = if makes_backups { SWITCHES.as_slice() } else { &[] };
+    let is_ours = |name: &str| OURS.contains(&name) || switches.contains(&name);
     let is_last = |index: usize, name: &str| !asked.iter().skip(index + 1).any(|later| later.name == name);
     let theirs = asked
         .iter()
         .enumerate()
-        .filter(|(index, var)| is_last(*index, &var.name) && !OURS.contains(&var.name.as_str()))
+        .filter(|(index, var)| is_last(*index, &var.name) && !is_ours(&var.name))
         .map(|(_, var)| var.clone());
     let pod_name = EnvVar {
         name: "POD_NAME".to_owned(),

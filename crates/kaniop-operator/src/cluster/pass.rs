@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kaniop_api::Kanidm;
+use kaniop_core::backup::Report;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::domain::Verdict;
 use kaniop_core::cluster::status::{Access, TlsSeen, World};
@@ -85,6 +86,7 @@ impl Clusters {
         let driven = Box::pin(self.drive(&rollout, around.primary_serves)).await?;
         let progress = driven.progress;
         servers.pods.retain(|pod| Some(&pod.name) != driven.restarted.as_ref());
+        let may_ask = !kanidm.spec.paused && children.blocked.is_none();
         let world = World {
             refused,
             blocked: children.blocked,
@@ -94,6 +96,7 @@ impl Clusters {
             nodes: &known.nodes.seen,
             digests: &digests,
             certificates: &known.nodes.certificates,
+            backup: self.backups(kanidm, cluster, &servers, may_ask).await,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
         if !(progress.early && is_told(kanidm, &progress)) {
@@ -199,5 +202,6 @@ fn world<'a>(
         admin_secret: progress.admin_secret,
         domain: progress.domain,
         access: Access::clone(&progress.access),
+        backup: Report::not_judged(&kanidm.spec, kanidm.status.as_ref()),
     }
 }

@@ -1,5 +1,6 @@
 //! The loop of the servers beside an API server in memory, up to the point where it would speak into a pod.
 
+mod backup;
 mod bootstrap;
 mod certificate;
 mod network;
