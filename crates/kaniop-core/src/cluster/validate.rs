@@ -11,9 +11,9 @@ use kaniop_api::kanidm::{KanidmSpec, ReplicaGroup, Role};
 use kube::Resource;
 
 use super::image::{DEFAULT_IMAGE, Image};
-use super::names;
 use super::origin::Origin;
 use super::storage::Storage;
+use super::{names, pod};
 
 /// Longest name of a Kanidm; its children append to it.
 const NAME_MAX: usize = 48;
@@ -95,6 +95,7 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
     check_groups(&spec.replica_groups, &mut errors);
     let image = image(kanidm, &mut errors);
     check_port_name(&spec.port_name, &mut errors);
+    pod::check(spec, image.as_ref(), &mut errors);
     let storage = Storage::of(spec.storage.as_ref(), &mut errors);
     let tls_secret = spec.tls_secret_name.clone().unwrap_or_else(|| names::tls_secret(&name));
     if !is_dns_name(&tls_secret) {
