@@ -57,12 +57,28 @@ pub const RULES: &[Rule] = &[
         why: "The namespace selectors of a Kanidm choose by labels.",
     },
     Rule {
+        scope: Scope::AllNamespaces,
+        group: "storage.k8s.io",
+        resources: &["storageclasses"],
+        names: &[],
+        verbs: &["get"],
+        why: "Whether volumes can grow; where it may not be read, the API server's refusal is told instead.",
+    },
+    Rule {
         scope: Scope::Watched,
         group: "",
         resources: &["namespaces"],
         names: &[],
         verbs: &["get"],
         why: "In a namespace that ends, objects are released even when their server does not answer.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
+        resources: &["persistentvolumeclaims"],
+        names: &[],
+        verbs: &["list", "watch", "patch"],
+        why: "A larger size in the spec is asked of the claims that exist; none is ever deleted.",
     },
     Rule {
         scope: Scope::Watched,

@@ -1,6 +1,8 @@
 //! The children of a Kanidm, whole, from specs as people write them; and what must hold for every spec.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own fixture has failed")]
 
+#[path = "cluster/growth.rs"]
+mod growth;
 #[path = "cluster/pods.rs"]
 mod pods;
 
@@ -107,8 +109,8 @@ fn a_change_of_storage_that_cannot_be_made_is_told_and_the_live_storage_is_kept(
     let around = Surroundings { live: &live, ..fresh() };
     for (storage, said) in [
         (
-            "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}",
-            "made with 1Gi",
+            "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 512Mi}}}}}",
+            "were made with 1Gi, and a volume cannot become smaller",
         ),
         (
             "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}}",
@@ -123,6 +125,19 @@ fn a_change_of_storage_that_cannot_be_made_is_told_and_the_live_storage_is_kept(
         let made = statefulset(&kanidm, &around).unwrap().spec.unwrap();
         assert_eq!(made.volume_claim_templates, live[0].spec.as_ref().unwrap().volume_claim_templates);
     }
+}
+
+#[test]
+fn a_larger_claim_is_not_refused_and_the_template_stays_as_it_was() {
+    let live = [older_release()];
+    let mut kanidm = minimal();
+    kanidm.spec.storage = serde_norway::from_str(
+        "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}",
+    )
+    .unwrap();
+    assert_eq!(refused_changes(&validate(&kanidm).unwrap(), &live), Ok(vec![]));
+    let made = statefulset(&kanidm, &Surroundings { live: &live, ..fresh() }).unwrap().spec.unwrap();
+    assert_eq!(made.volume_claim_templates, live[0].spec.as_ref().unwrap().volume_claim_templates);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 pub mod credentials;
 pub mod domain;
+pub mod growth;
 pub mod hash;
 pub mod image;
 pub mod labels;

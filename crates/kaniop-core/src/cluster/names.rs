@@ -74,3 +74,9 @@ pub fn statefulset(cluster: &str, group: &str) -> String {
 pub fn pod(cluster: &str, group: &str, ordinal: i32) -> String {
     format!("{cluster}-{group}-{ordinal}")
 }
+
+/// What the name of every database claim of a StatefulSet begins with; the ordinal of its pod follows.
+#[must_use]
+pub fn claim_prefix(statefulset: &str) -> String {
+    format!("{DATA}-{statefulset}-")
+}

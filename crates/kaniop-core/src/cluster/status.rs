@@ -75,6 +75,8 @@ pub struct World<'a> {
     pub cluster: Result<&'a ValidatedCluster, &'a [Refusal]>,
     /// Changes that were asked for and cannot be made, while everything else goes on.
     pub refused: &'a [Refusal],
+    /// How far the claims are that grow, a sentence for each.
+    pub growing: &'a [String],
     /// What kept the children from being applied.
     pub blocked: Option<Obstacle>,
     /// The TLS Secret.
@@ -152,7 +154,7 @@ pub fn statements(world: &World<'_>) -> Vec<Statement> {
         None => Statement::new("Ready", true, Reason::Ready, "The server answered the operator over verified TLS."),
         Some(obstacle) => Statement::new("Ready", obstacle.truth, obstacle.reason, &*obstacle.message),
     };
-    vec![ready, available(world), initialized(world), progressing(world, obstacle)]
+    vec![ready, available(world), initialized(world), growing(world, progressing(world, obstacle))]
 }
 
 fn available(world: &World<'_>) -> Statement {
@@ -186,6 +188,16 @@ fn initialized(world: &World<'_>) -> Statement {
 fn is_updated(world: &World<'_>, pod: &PodSeen) -> bool {
     let wanted = world.wanted.iter().find(|wanted| wanted.metadata.name.as_deref() == Some(&pod.statefulset));
     wanted.is_some_and(|wanted| template_hash(wanted) == pod.template_hash.as_deref())
+}
+
+/// `Progressing`, with what becomes of volumes that grow.
+fn growing(world: &World<'_>, rest: Statement) -> Statement {
+    let growing = world.growing.join(" ");
+    match rest.truth {
+        _ if growing.is_empty() => rest,
+        Truth::True => Statement { message: format!("{} {growing}", rest.message), ..rest },
+        Truth::False | Truth::Unknown => Statement::new("Progressing", true, Reason::VolumesGrowing, growing),
+    }
 }
 
 fn progressing(world: &World<'_>, obstacle: Option<Obstacle>) -> Statement {

@@ -6,6 +6,7 @@
 
 mod account;
 mod bootstrap;
+mod growth;
 mod observe;
 mod pass;
 mod report;

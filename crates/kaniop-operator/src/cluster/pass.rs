@@ -5,6 +5,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::domain::Verdict;
+use kaniop_core::cluster::growth::Growth;
 use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen, World};
 use kaniop_core::cluster::tls::Usable;
 use kaniop_core::cluster::{
@@ -78,8 +79,12 @@ impl Clusters {
             }
             Box::pin(self.progress(&Scene { kanidm, owner, cluster, servers: &servers, tls: &tls })).await?
         };
+        let growth =
+            if paused || children.blocked.is_some() { Growth::default() } else { self.grow(valid, &servers).await? };
+        let refused = [refused.as_slice(), growth.refused.as_slice()].concat();
         let world = World {
-            refused,
+            refused: &refused,
+            growing: &growth.under_way,
             blocked: children.blocked,
             tls,
             wanted: &children.statefulsets,
@@ -209,10 +214,10 @@ impl Clusters {
 }
 
 /// A Kanidm whose spec can be carried out.
-struct Valid<'a> {
-    kanidm: &'a Kanidm,
-    owner: Owner<'a>,
-    cluster: ValidatedCluster,
+pub(super) struct Valid<'a> {
+    pub(super) kanidm: &'a Kanidm,
+    pub(super) owner: Owner<'a>,
+    pub(super) cluster: ValidatedCluster,
     /// Parts of the spec that cannot be carried out, while the rest is.
     refused: Vec<Refusal>,
 }
@@ -234,6 +239,7 @@ fn world<'a>(
         kanidm,
         cluster,
         refused: &[],
+        growing: &[],
         blocked: None,
         tls: TlsSeen::Missing,
         wanted: &[],

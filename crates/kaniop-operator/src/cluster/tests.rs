@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod certificate;
+mod growth;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
