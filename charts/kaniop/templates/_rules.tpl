@@ -21,7 +21,7 @@
   - apiGroups: [""]
     resources: [namespaces]
     verbs: [get]
-  # A larger size in the spec is asked of the claims that exist; none is ever deleted.
+  # A larger size in the spec is asked of the claims that exist, none is ever deleted; and a primary that came back empty is not set up anew while another claim may hold the domain.
   - apiGroups: [""]
     resources: [persistentvolumeclaims]
     verbs: [list, watch, patch]
@@ -41,10 +41,10 @@
   - apiGroups: [""]
     resources: [services]
     verbs: [get, list, watch, create, patch, delete]
-  # One for each replica group.
+  # One for each replica group; one whose group is gone is deleted when it has no pods left.
   - apiGroups: ["apps"]
     resources: [statefulsets]
-    verbs: [get, list, watch, create, patch]
+    verbs: [get, list, watch, create, patch, delete]
   # Transitions are told as events.
   - apiGroups: ["events.k8s.io"]
     resources: [events]

@@ -78,7 +78,8 @@ pub const RULES: &[Rule] = &[
         resources: &["persistentvolumeclaims"],
         names: &[],
         verbs: &["list", "watch", "patch"],
-        why: "A larger size in the spec is asked of the claims that exist; none is ever deleted.",
+        why: "A larger size in the spec is asked of the claims that exist, none is ever deleted; and a primary that came back empty is not set \
+              up anew while another claim may hold the domain.",
     },
     Rule {
         scope: Scope::Watched,
@@ -118,8 +119,8 @@ pub const RULES: &[Rule] = &[
         group: "apps",
         resources: &["statefulsets"],
         names: &[],
-        verbs: &["get", "list", "watch", "create", "patch"],
-        why: "One for each replica group.",
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "One for each replica group; one whose group is gone is deleted when it has no pods left.",
     },
     Rule {
         scope: Scope::Watched,

@@ -242,6 +242,30 @@ pub async fn restart_pod(ctx: &Context, namespace: &str, name: &str, uid: &str) 
     delete::<Pod>(ctx, namespace, name, Some(uid.to_owned())).await
 }
 
+/// Takes all pods of a StatefulSet away, if it is still the one of this UID.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn scale_to_zero(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
+    ctx.guard.check()?;
+    let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), namespace);
+    let patch = json!({"metadata": {"uid": uid}, "spec": {"replicas": 0}});
+    match api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Deletes a StatefulSet that has no pods left, if it is still the one of this UID. Its claims are what its retention policy says.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn delete_statefulset(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
+    ctx.guard.check()?;
+    delete::<StatefulSet>(ctx, namespace, name, Some(uid.to_owned())).await
+}
+
 async fn delete<K>(ctx: &Context, namespace: &str, name: &str, uid: Option<String>) -> Result<(), Error>
 where
     K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>

@@ -9,12 +9,15 @@ pub mod hash;
 pub mod image;
 pub mod labels;
 pub mod names;
+pub mod nodes;
 pub mod origin;
 mod pod;
 pub mod pods;
 mod probes;
 mod quantity;
+pub mod replication;
 pub mod rollout;
+pub mod scale;
 pub mod server_config;
 mod service;
 mod statefulset;
@@ -26,7 +29,9 @@ pub mod validate;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use uuid::Uuid;
 
+pub use replication::Certificates;
 pub use validate::{Refusal, ValidatedCluster, validate};
 
 /// What building depends on besides the spec.
@@ -38,6 +43,12 @@ pub struct Surroundings<'a> {
     pub tls_hash: Option<&'a str>,
     /// The StatefulSets of this Kanidm as they are.
     pub live: &'a [StatefulSet],
+    /// The domain that every node has to hold, once it is known.
+    pub domain: Option<Uuid>,
+    /// The nodes' replication certificates.
+    pub certificates: &'a Certificates,
+    /// Whether the primary serves.
+    pub primary_serves: bool,
 }
 
 /// One object that a Kanidm needs.
@@ -57,7 +68,7 @@ pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child
     let statefulsets =
         cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
     [
-        Child::Secret(Box::new(server_config::secret(cluster))),
+        Child::Secret(Box::new(server_config::secret(cluster, around))),
         Child::Service(Box::new(service::peers(cluster))),
         Child::Service(Box::new(service::client(cluster))),
     ]
@@ -69,25 +80,31 @@ pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child
 /// Changes that are asked for and cannot be made of what exists. `Err`: nothing may be applied at all; `Ok`: the rest is applied.
 ///
 /// # Errors
-/// A group that has a StatefulSet is gone from the spec: its node is the only one, and another in its place would start with an empty database.
-pub fn refused_changes(cluster: &ValidatedCluster, live: &[StatefulSet]) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    let of_group = |name: &str| {
-        cluster.spec.replica_groups.iter().any(|group| names::statefulset(&cluster.name, &group.name) == name)
-    };
-    let orphans: Vec<_> = live
-        .iter()
-        .filter_map(|live| live.metadata.name.as_deref())
-        .filter(|name| !of_group(name))
-        .map(|name| {
-            let message = format!(
-                "StatefulSet '{name}' belongs to a group that is gone from the list. Its node holds the database, which a group of another \
-                 name would not have: put the group back"
-            );
-            Refusal::new("spec.replicaGroups", message)
-        })
-        .collect();
-    if !orphans.is_empty() {
-        return Err(orphans);
+/// The primary is gone from the spec or is another one now: the secondaries would be refreshed from an empty database.
+pub fn refused_changes(
+    cluster: &ValidatedCluster,
+    live: &[StatefulSet],
+    primary: Option<&str>,
+) -> Result<Vec<Refusal>, Vec<Refusal>> {
+    let leaving = leaving(cluster, live);
+    let refuse = |message: String| Err(vec![Refusal::new("spec.replicaGroups", message)]);
+    match primary {
+        Some(primary) if primary != cluster.primary => {
+            return refuse(format!(
+                "the primary is '{primary}', which all other nodes were refreshed from, and cannot become '{}'. Put primaryNode, the group and \
+                 its role back as they were",
+                cluster.primary
+            ));
+        }
+        // Nobody knows yet which one holds the database.
+        None if !leaving.is_empty() => {
+            return refuse(format!(
+                "StatefulSet '{}' belongs to a group that is gone from the list. Its node may hold the database, which a group of another name \
+                 would not have: put the group back",
+                leaving.join("', '")
+            ));
+        }
+        _ => {}
     }
     let groups = cluster.spec.replica_groups.iter().map(|group| names::statefulset(&cluster.name, &group.name));
     Ok(groups
@@ -96,6 +113,15 @@ pub fn refused_changes(cluster: &ValidatedCluster, live: &[StatefulSet]) -> Resu
             cluster.storage.refused(live)
         })
         .collect())
+}
+
+/// The StatefulSets of groups that are gone from the spec.
+#[must_use]
+pub fn leaving<'a>(cluster: &ValidatedCluster, live: &'a [StatefulSet]) -> Vec<&'a str> {
+    let of_group = |name: &str| {
+        cluster.spec.replica_groups.iter().any(|group| names::statefulset(&cluster.name, &group.name) == name)
+    };
+    live.iter().filter_map(|live| live.metadata.name.as_deref()).filter(|name| !of_group(name)).collect()
 }
 
 /// Hash of the template that a StatefulSet's pods should have been made from.

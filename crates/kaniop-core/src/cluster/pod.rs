@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
     Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector, PodSecurityContext,
     PodSpec, SeccompProfile, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
 };
-use kaniop_api::kanidm::{DnsPolicy, PullPolicy, ReplicaGroup};
+use kaniop_api::kanidm::{DnsPolicy, KanidmSpec, PullPolicy, ReplicaGroup};
 
 use super::storage::Storage;
 use super::validate::ValidatedCluster;
@@ -24,7 +24,7 @@ const NOBODY: i64 = 65532;
 const GRACE_SECONDS: i64 = 60;
 /// Environment of the server that the operator decides from the spec. The server would follow these rather than its file, so a user's entry of
 /// such a name does not count: it stands before ours in the list, and the last one wins.
-const OURS: [&str; 11] = [
+const OURS: [&str; 13] = [
     "POD_NAME",
     "KANIDM_CONFIG",
     "KANIDM_DOMAIN",
@@ -36,6 +36,8 @@ const OURS: [&str; 11] = [
     "KANIDM_ADMIN_BIND_PATH",
     "KANIDM_ROLE",
     "KANIDM_LOG_LEVEL",
+    "KANIDM_REPLICATION_ORIGIN",
+    "KANIDM_REPLICATION_BINDADDRESS",
 ];
 
 /// The pod of every node of this group, but for its database volume when that comes from a claim.
@@ -104,11 +106,16 @@ fn helper(group: &ReplicaGroup, image: &str) -> Container {
         name: names::HELPER_CONTAINER.to_owned(),
         image: Some(image.to_owned()),
         // As arguments to the image's entry point: where the binary lies in it is its own affair.
-        args: Some(words(["node", "install", names::HELPER_BINARY])),
+        args: Some(words(["node", "install", names::HELPER_BINARY, names::STARTED_CONFIG])),
+        // The same as the server's, for the helper reads from it which file the server starts with.
+        env: Some(environment(&[])),
         // The same as the server's: it runs before it, so the pod reserves nothing more, and quotas that ask for resources are content.
         resources: group.resources.clone(),
         security_context: Some(confined()),
-        volume_mounts: Some(vec![mount(names::HELPER_VOLUME, names::HELPER_PATH, false)]),
+        volume_mounts: Some(vec![
+            mount(names::HELPER_VOLUME, names::HELPER_PATH, false),
+            mount(names::CONFIG_VOLUME, names::CONFIG_PATH, true),
+        ]),
         ..Container::default()
     }
 }
@@ -127,12 +134,7 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
         env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default())),
-        ports: Some(vec![ContainerPort {
-            name: Some(cluster.spec.port_name.clone()),
-            container_port: names::HTTPS_PORT,
-            protocol: Some("TCP".to_owned()),
-            ..ContainerPort::default()
-        }]),
+        ports: Some(own_ports(&cluster.spec)),
         resources: group.resources.clone(),
         security_context: Some(confined()),
         startup_probe: Some(probes::startup()),
@@ -150,6 +152,19 @@ fn own_mounts() -> Vec<VolumeMount> {
         mount(names::CONFIG_VOLUME, names::CONFIG_PATH, true),
         mount(names::HELPER_VOLUME, names::HELPER_PATH, true),
     ]
+}
+
+fn own_ports(spec: &KanidmSpec) -> Vec<ContainerPort> {
+    vec![port(&spec.port_name, names::HTTPS_PORT), port("replication", names::REPLICATION_PORT)]
+}
+
+fn port(name: &str, number: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: number,
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
+    }
 }
 
 /// The user's variables, each name once (the later counts, as Kubernetes reads a list), then ours.

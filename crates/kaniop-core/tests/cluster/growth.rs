@@ -152,5 +152,5 @@ fn a_template_that_differs_in_more_than_its_size_is_refused_as_a_whole_and_no_cl
         growth(&cluster, &live(), &[claim(0, "1Gi", "1Gi")], &std::collections::BTreeMap::new()),
         Growth::default()
     );
-    assert_eq!(refused_changes(&cluster, &live()).unwrap().len(), 1);
+    assert_eq!(refused_changes(&cluster, &live(), None).unwrap().len(), 1);
 }

@@ -3,6 +3,7 @@
 mod bootstrap;
 mod certificate;
 mod growth;
+mod replication;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

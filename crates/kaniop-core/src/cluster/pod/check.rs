@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Container, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, VolumeMount};
 use kaniop_api::kanidm::KanidmSpec;
 
 use super::super::image::Image;
 use super::super::names;
 use super::super::validate::Refusal;
 use super::merge::{named, place};
+use super::own_ports;
 
 /// Volumes of ours, and where the server sees each.
 const OURS: [(&str, &str); 4] = [
@@ -30,7 +31,7 @@ pub(in super::super) fn check(spec: &KanidmSpec, image: Option<&Image>, errors: 
     let asked = spec.volume_mounts.clone().unwrap_or_default();
     mounts("spec.volumeMounts", &asked, &OURS, errors);
     mounts("spec.containers[kanidm].volumeMounts", &of(server), &OURS, errors);
-    mounts("spec.initContainers[node].volumeMounts", &of(helper), &OURS[3..], errors);
+    mounts("spec.initContainers[node].volumeMounts", &of(helper), &OURS[2..], errors);
     for path in repeated([&asked[..], &of(server)].concat().iter().map(|mount| place(&mount.mount_path))) {
         let message = format!("'{path}' is mounted twice, here or in containers[kanidm].volumeMounts: keep one");
         errors.push(Refusal::new("spec.volumeMounts", message));
@@ -111,14 +112,14 @@ fn its_image(server: &Container, image: Option<&Image>, errors: &mut Vec<Refusal
 }
 
 fn its_ports(server: &Container, spec: &KanidmSpec, errors: &mut Vec<Refusal>) {
-    for port in server.ports.iter().flatten() {
-        let of_ours = port.name.as_ref().is_some_and(|name| *name == spec.port_name);
-        if of_ours && port.container_port != names::HTTPS_PORT {
+    for ours in own_ports(spec) {
+        let name = ours.name.as_deref().unwrap_or_default();
+        let taken =
+            |port: &&ContainerPort| port.name.as_deref() == Some(name) && port.container_port != ours.container_port;
+        if let Some(port) = server.ports.iter().flatten().find(taken) {
             let message = format!(
-                "'{}' is the name of the server's port {}: give port {} another name",
-                spec.port_name,
-                names::HTTPS_PORT,
-                port.container_port
+                "'{name}' is the name of the server's port {}: give port {} another name",
+                ours.container_port, port.container_port
             );
             errors.push(Refusal::new("spec.containers[kanidm].ports", message));
         }

@@ -33,6 +33,7 @@ pub(super) fn helper(ours: Container, theirs: Option<&Container>) -> Container {
     let Some(theirs) = theirs else { return ours };
     Container {
         args: ours.args.clone(),
+        env: Some(environment(list(&theirs.env))),
         // It ends when it has copied; as a sidecar it would be started again and again.
         restart_policy: None,
         volume_mounts: Some(mounts(ours.volume_mounts.clone().unwrap_or_default(), list(&theirs.volume_mounts))),

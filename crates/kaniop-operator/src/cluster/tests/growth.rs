@@ -19,7 +19,7 @@ fn storage(size: &str) -> Json {
 
 /// A server on a claim of 1Gi, and how its class answers.
 async fn scene(class: Option<Json>) -> Scene {
-    let scene = Scene::with_a_started_server_on(storage("1Gi")).await;
+    let scene = Box::pin(Scene::with_a_started_server_on(storage("1Gi"))).await;
     if let Some(allows) = class {
         scene
             .shelf
