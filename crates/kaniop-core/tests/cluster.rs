@@ -1,6 +1,10 @@
 //! The children of a Kanidm, whole, from specs as people write them; and what must hold for every spec.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own fixture has failed")]
 
+#[path = "cluster/changes.rs"]
+mod changes;
+#[path = "cluster/fields.rs"]
+mod fields;
 #[path = "cluster/growth.rs"]
 mod growth;
 #[path = "cluster/pods.rs"]

@@ -128,3 +128,83 @@ fn a_volume_inside_the_database_s_volume_is_possible() {
     let mounts = pod(&kanidm).containers[0].volume_mounts.clone().unwrap();
     assert!(mounts.iter().any(|mount| mount.mount_path == "/data/backups"));
 }
+
+mod whatever_is_added {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Names and paths from a small choice, so that many are ours or meet.
+    fn additions() -> impl Strategy<Value = Kanidm> {
+        let name = || prop::sample::select(vec!["kanidm", "node", "tls", "config", "kanidm-data", "a", "b", "c"]);
+        let path = prop::sample::select(vec![
+            "/",
+            "/a",
+            "/a/",
+            "/data",
+            "/data/b",
+            "/etc/kanidm/tls",
+            "/etc/kanidm/config/x",
+            "/kaniop/",
+            "/b",
+        ]);
+        let mount = (name(), path).prop_map(|(name, path)| json!({"name": name, "mountPath": path}));
+        let mounts = prop::collection::vec(mount, 0..3);
+        let env = prop::collection::vec(prop::sample::select(vec!["POD_NAME", "KANIDM_CONFIG", "A"]), 0..3)
+            .prop_map(|names| names.into_iter().map(|name| json!({"name": name, "value": "x"})).collect::<Vec<_>>());
+        let port = (prop::sample::select(vec!["https", "x", "y"]), prop::sample::select(vec![8443, 8444, 9000]))
+            .prop_map(|(name, port)| json!([{"name": name, "containerPort": port}]));
+        let container = (name(), mounts.clone(), env, port).prop_map(|(name, mounts, env, ports)| {
+            let ours = ["kanidm", "node"].contains(&name);
+            let image = if ours { Value::Null } else { json!("i") };
+            json!({"name": name, "image": image, "volumeMounts": mounts, "env": env, "ports": ports, "args": ["x"]})
+        });
+        let containers = || prop::collection::vec(container.clone(), 0..3);
+        let volumes = prop::collection::vec(name().prop_map(|name| json!({"name": name, "emptyDir": {}})), 0..3);
+        (containers(), containers(), volumes, mounts).prop_map(|(containers, before, volumes, mounts)| {
+            let mut object = serde_json::to_value(minimal()).unwrap();
+            for (field, value) in
+                [("containers", containers), ("initContainers", before), ("volumes", volumes), ("volumeMounts", mounts)]
+            {
+                object["spec"][field] = value.into();
+            }
+            serde_json::from_value(object).unwrap()
+        })
+    }
+
+    fn are_unique<T: Ord>(items: impl IntoIterator<Item = T>) -> bool {
+        let mut seen = BTreeSet::new();
+        items.into_iter().all(|item| seen.insert(item))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_spec_that_is_not_refused_has_every_name_once_and_all_that_is_ours(kanidm in additions()) {
+            if validate(&kanidm).is_err() {
+                return Ok(());
+            }
+            let (plain, pod) = (pod(&minimal()), pod(&kanidm));
+            let all = || pod.containers.iter().chain(pod.init_containers.iter().flatten());
+            prop_assert!(are_unique(all().map(|container| &container.name)));
+            prop_assert!(are_unique(pod.volumes.iter().flatten().map(|volume| &volume.name)));
+            prop_assert_eq!(&pod.containers[0].name, "kanidm");
+            let ours = plain.containers.iter().chain(plain.init_containers.iter().flatten());
+            for (ours, made) in ours.zip([&pod.containers[0], &pod.init_containers.as_ref().unwrap()[0]]) {
+                prop_assert!(are_unique(made.volume_mounts.iter().flatten().map(|mount| mount.mount_path.trim_end_matches('/'))));
+                prop_assert!(are_unique(made.env.iter().flatten().map(|variable| &variable.name)));
+                let mounts = made.volume_mounts.clone().unwrap();
+                prop_assert!(ours.volume_mounts.iter().flatten().all(|mount| mounts.contains(mount)));
+                let env = made.env.clone().unwrap();
+                prop_assert!(ours.env.iter().flatten().all(|variable| env.contains(variable)));
+                let ports = made.ports.clone().unwrap_or_default();
+                prop_assert!(ours.ports.iter().flatten().all(|port| ports.contains(port)));
+            }
+            prop_assert_eq!(&pod.init_containers.unwrap()[0].args, &plain.init_containers.unwrap()[0].args);
+        }
+    }
+}

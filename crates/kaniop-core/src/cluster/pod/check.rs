@@ -32,10 +32,8 @@ pub(in super::super) fn check(spec: &KanidmSpec, image: Option<&Image>, errors: 
     mounts("spec.volumeMounts", &asked, &OURS, errors);
     mounts("spec.containers[kanidm].volumeMounts", &of(server), &OURS, errors);
     mounts("spec.initContainers[node].volumeMounts", &of(helper), &OURS[2..], errors);
-    for path in repeated([&asked[..], &of(server)].concat().iter().map(|mount| place(&mount.mount_path))) {
-        let message = format!("'{path}' is mounted twice, here or in containers[kanidm].volumeMounts: keep one");
-        errors.push(Refusal::new("spec.volumeMounts", message));
-    }
+    twice("spec.volumeMounts", "here or in containers[kanidm].volumeMounts", &[asked, of(server)].concat(), errors);
+    twice("spec.initContainers[node].volumeMounts", "here", &of(helper), errors);
     containers(spec, errors);
     if let Some(server) = server {
         its_image(server, image, errors);
@@ -70,6 +68,12 @@ fn mounts(field: &str, mounts: &[VolumeMount], ours: &[(&str, &str)], errors: &m
             );
             errors.push(Refusal::new(field, message));
         }
+    }
+}
+
+fn twice(field: &str, where_both: &str, mounts: &[VolumeMount], errors: &mut Vec<Refusal>) {
+    for path in repeated(mounts.iter().map(|mount| place(&mount.mount_path))) {
+        errors.push(Refusal::new(field, format!("'{path}' is mounted twice, {where_both}: keep one")));
     }
 }
 
