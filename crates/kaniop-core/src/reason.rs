@@ -108,6 +108,8 @@ reasons! {
     TlsSecretMissing,
     /// Nobody could say: the server was not asked or did not answer.
     Unknown,
+    /// Claims were asked to grow, and their volumes have not followed yet; the message says how far each is.
+    VolumesGrowing,
     /// The account's time has not come.
     NotYetValid,
     /// The account's time is over.

@@ -174,6 +174,7 @@ fn resource(kind: &str) -> ApiResource {
         "StatefulSet" => ("apps", "v1"),
         "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1"),
         "Lease" => ("coordination.k8s.io", "v1"),
+        "StorageClass" => ("storage.k8s.io", "v1"),
         _ => (GROUP, VERSION),
     };
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))

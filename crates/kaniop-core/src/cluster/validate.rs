@@ -15,7 +15,7 @@ use kube::Resource;
 use super::image::{DEFAULT_IMAGE, Image};
 use super::origin::Origin;
 use super::storage::Storage;
-use super::{names, replication, tls};
+use super::{names, pod, replication, tls};
 use crate::backup::{self, BackupPlan};
 
 /// Longest name of a Kanidm; its children append to it.
@@ -100,6 +100,7 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
     check_groups(&spec.replica_groups, &mut errors);
     let image = image(kanidm, &mut errors);
     check_port_name("spec.portName", &spec.port_name, &mut errors);
+    pod::check(spec, image.as_ref(), &mut errors);
     let storage = Storage::of(spec.storage.as_ref(), &mut errors);
     check_replication(spec, &storage, &mut errors);
     let backup = backup::wanted(spec, &mut errors);

@@ -8,6 +8,7 @@ mod account;
 mod backup;
 mod bootstrap;
 mod children;
+mod growth;
 mod look;
 mod nodes;
 mod observe;

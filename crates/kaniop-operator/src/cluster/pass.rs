@@ -7,6 +7,7 @@ use kaniop_api::Kanidm;
 use kaniop_core::backup::Report;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::domain::Verdict;
+use kaniop_core::cluster::growth::Growth;
 use kaniop_core::cluster::status::{Access, TlsSeen, World};
 use kaniop_core::cluster::{
     Certificates, Refusal, Surroundings, ValidatedCluster, names, refused_changes, server_config, validate,
@@ -87,8 +88,11 @@ impl Clusters {
         let progress = driven.progress;
         servers.pods.retain(|pod| Some(&pod.name) != driven.restarted.as_ref());
         let may_ask = !kanidm.spec.paused && children.blocked.is_none();
+        let growth = if may_ask { Box::pin(self.grow(valid, &servers)).await? } else { Growth::default() };
+        let refused = [refused.as_slice(), growth.refused.as_slice()].concat();
         let world = World {
-            refused,
+            refused: &refused,
+            growing: &growth.under_way,
             blocked: children.blocked,
             left_out: &children.left_out,
             tls,
@@ -191,6 +195,7 @@ fn world<'a>(
         kanidm,
         cluster,
         refused: &[],
+        growing: &[],
         blocked: None,
         left_out: &[],
         tls: TlsSeen::Missing,

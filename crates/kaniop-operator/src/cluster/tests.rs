@@ -3,6 +3,7 @@
 mod backup;
 mod bootstrap;
 mod certificate;
+mod growth;
 mod network;
 mod replication;
 

@@ -122,7 +122,7 @@ impl Scene {
         (held.resets, held.logins)
     }
 
-    fn events(&self) -> Vec<String> {
+    pub(super) fn events(&self) -> Vec<String> {
         std::mem::take(&mut self.shelf.held.lock().unwrap().events)
     }
 }
