@@ -27,6 +27,8 @@ use crate::{cluster, engine, http};
 
 /// How long controllers may take to finish what they have begun.
 const GRACE: Duration = Duration::from_secs(20);
+/// How long publishing what they have told may take after that.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Who we are and where we listen.
 #[derive(Clone, Debug)]
@@ -82,8 +84,9 @@ pub async fn run(identity: Identity, options: Options) -> Result<(), Ended> {
     }
     tracing::info!(identity = identity.name, "leading");
     metrics.leading(true);
-    let events = Events::new(client.clone(), identity.name);
+    let (events, publisher) = Events::new(client.clone(), identity.name, clock, metrics.clone());
     let (stopped, stopping) = watch::channel(false);
+    let publishing = tokio::spawn(publisher.run(stopping.clone()));
     let (mut tasks, _stores) = start(client, options, (clock, guard, events, metrics.clone()), &stopping);
     let ended = match select(over, pin!(until_broken(&mut election, &mut tasks))).await {
         Either::Left((ended, _)) => ended,
@@ -92,6 +95,9 @@ pub async fn run(identity: Identity, options: Options) -> Result<(), Ended> {
     stopped.send_replace(true);
     if ended.is_ok() {
         wind_up(&mut election, &mut tasks).await;
+        if tokio::time::timeout(LAST_WORDS, publishing).await.is_err() {
+            tracing::warn!("not all events could be published in time; the others are lost");
+        }
     }
     metrics.leading(false);
     ended

@@ -179,7 +179,7 @@ impl Clusters {
             _ => {
                 let made = self.reset_passwords(scene, stored, domain).await?;
                 let note = "The passwords of admin and idm_admin were set and stored.";
-                self.tell(scene.kanidm, false, "Bootstrapped", note).await;
+                self.tell(scene.kanidm, false, "Bootstrapped", note);
                 Ok(made)
             }
         }

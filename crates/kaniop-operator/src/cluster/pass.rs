@@ -157,7 +157,7 @@ impl Clusters {
             if let Some(pod) = next.filter(|pod| !(pod.ready && keep_serving)) {
                 apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
                 let note = format!("Pod '{}' is restarted to take over the newest configuration.", pod.name);
-                self.tell(valid.kanidm, false, "PodRestarted", &note).await;
+                self.tell(valid.kanidm, false, "PodRestarted", &note);
                 return Ok(Some(pod.name.clone()));
             }
         }
@@ -187,7 +187,7 @@ impl Clusters {
         });
         apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
         let note = format!("Pod '{}' shows another certificate than the Secret holds now; it is restarted.", pod.name);
-        self.tell(valid.kanidm, false, "PodRestarted", &note).await;
+        self.tell(valid.kanidm, false, "PodRestarted", &note);
         Ok(Some(pod.name.clone()))
     }
 

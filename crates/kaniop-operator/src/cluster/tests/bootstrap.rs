@@ -65,7 +65,7 @@ impl Scene {
 
     async fn pass(&self, life: &Life) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        life.clusters.pass(&kanidm).await
+        life.pass(&kanidm).await
     }
 
     async fn begin(&self) -> Life {
