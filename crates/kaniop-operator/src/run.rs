@@ -15,7 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Config, ResourceExt};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock::Clock;
 use crate::context::{Context, Options};
@@ -95,9 +95,7 @@ pub async fn run(identity: Identity, options: Options) -> Result<(), Ended> {
     stopped.send_replace(true);
     if ended.is_ok() {
         wind_up(&mut election, &mut tasks).await;
-        if tokio::time::timeout(LAST_WORDS, publishing).await.is_err() {
-            tracing::warn!("not all events could be published in time; the others are lost");
-        }
+        last_words(publishing).await;
     }
     metrics.leading(false);
     ended
@@ -129,6 +127,13 @@ async fn wind_up(election: &mut Election, tasks: &mut JoinSet<()>) {
         tracing::warn!("some controllers did not end in time");
     }
     election.release().await;
+}
+
+/// Waits for what was told to be published, if that is soon.
+async fn last_words(publishing: JoinHandle<()>) {
+    if tokio::time::timeout(LAST_WORDS, publishing).await.is_err() {
+        tracing::warn!("not all events could be published in time; the others are lost");
+    }
 }
 
 async fn client() -> Result<Client, Ended> {

@@ -11,7 +11,7 @@ pub struct KanidmStatus {
     /// `metadata.generation` that the conditions speak of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, `Available`, `Initialized`, `Progressing`.
+    /// `Ready`, `Available`, `Initialized`, `Progressing`, and `ReplicationHealthy` where there is something to replicate with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
@@ -42,6 +42,9 @@ pub struct KanidmStatus {
     /// UUID of the domain, as the server said it first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain_uuid: Option<String>,
+    /// Pod of the primary, from when its domain is known: which one it is cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary_node: Option<String>,
 }
 
 /// One node.
@@ -65,6 +68,10 @@ pub enum ReplicaState {
     /// It does not serve (yet).
     #[default]
     Pending,
+    /// Its replication certificate ends soon or has ended; it is renewed.
+    CertificateExpiring,
+    /// Its replication certificate is for another host, so peers refuse it; it is renewed.
+    CertificateHostInvalid,
 }
 
 /// What runs.

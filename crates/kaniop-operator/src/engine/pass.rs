@@ -91,14 +91,10 @@ impl<K: Managed> Engine<K> {
     }
 
     async fn carry_out(&self, object: Arc<K>, plan: Plan, usable: Usable) -> Result<Action, Error> {
-        let object = if plan.entry.is_some() || plan.step.is_some() {
-            match self.with_finalizer(object).await? {
-                Some(object) => object,
-                // It was changed or is gone: its watch event is on the way.
-                None => return Ok(Action::await_change()),
-            }
-        } else {
-            object
+        let holds_on = plan.entry.is_some() || plan.step.is_some();
+        let Some(object) = self.with_finalizer(object, holds_on).await? else {
+            // Its watch event is on the way.
+            return Ok(Action::await_change());
         };
         if let Some(wait) = self.held_back(&object, &plan) {
             return Ok(Action::requeue(wait));

@@ -104,9 +104,9 @@ impl<K: Managed> Engine<K> {
         Ok(definition.is_none_or(|definition| definition.metadata.deletion_timestamp.is_some()))
     }
 
-    /// The object with our finalizer, which comes before the first write. `None` when it was changed by somebody else or is gone.
-    pub(super) async fn with_finalizer(&self, object: Arc<K>) -> Result<Option<Arc<K>>, Error> {
-        if object.finalizers().iter().any(|finalizer| finalizer == K::FINALIZER) {
+    /// The object with our finalizer, which comes before the first write, if it needs one. `None` when it was changed by somebody else or is gone.
+    pub(super) async fn with_finalizer(&self, object: Arc<K>, needed: bool) -> Result<Option<Arc<K>>, Error> {
+        if !needed || object.finalizers().iter().any(|finalizer| finalizer == K::FINALIZER) {
             return Ok(Some(object));
         }
         let mut finalizers = object.finalizers().to_vec();
