@@ -30,7 +30,7 @@ impl Scale {
     pub(crate) const FULL: Self = Self {
         bare: 1000,
         sizes: [100, 1100, 5000],
-        interval: 60,
+        interval: 30,
         looks: 3,
         changes: 400,
         dead: 100,
