@@ -136,6 +136,20 @@ async fn a_renewed_certificate_is_served_within_a_minute_and_no_login_fails_mean
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
+async fn a_server_that_logs_everything_is_set_up_like_any_other() {
+    let (cluster, space, host) = (Cluster::connect().await, "e2e-trace", "idm.trace.test");
+    begin(&cluster, space, host).await;
+    let mut object = kanidm(space, "idm", host);
+    object["spec"]["logLevel"] = "trace".into();
+    cluster.apply(&object).await;
+    cluster.ready("Kanidm", space, "idm").await;
+    // With the passwords from its Secret.
+    Bystander::of(&cluster, space, "idm", host).await;
+    cluster.delete_namespace(space, PATIENCE).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
 async fn a_larger_claim_is_asked_for_and_a_smaller_one_is_refused() {
     let (cluster, space, host) = (Cluster::connect().await, "e2e-growth", "idm.growth.test");
     begin(&cluster, space, host).await;
