@@ -10,8 +10,8 @@ use crate::scenario::node::Node;
 use crate::scenario::{Faults, Side};
 use crate::targets::{Health, ObjectKey};
 
-struct Scene {
-    shelf: Shelf,
+pub(super) struct Scene {
+    pub(super) shelf: Shelf,
     node: Node,
     faults: Arc<Faults>,
 }
@@ -22,7 +22,7 @@ fn idm() -> ObjectKey {
 
 impl Scene {
     /// Everything up to a server that has started: what Kubernetes itself would bring about.
-    async fn with_a_started_server() -> Self {
+    pub(super) async fn with_a_started_server() -> Self {
         Self::with_a_started_server_on(Json::Null).await
     }
 
@@ -70,17 +70,17 @@ impl Scene {
         );
     }
 
-    async fn pass(&self, life: &Life) -> Result<Action, Error> {
+    pub(super) async fn pass(&self, life: &Life) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
         life.clusters.pass(&kanidm).await
     }
 
-    async fn begin(&self) -> Life {
+    pub(super) async fn begin(&self) -> Life {
         Life::begin(self.shelf.connected_client().await)
     }
 
     /// Passes until the server has answered and the Kanidm is Ready, woken as the controller would be. A new life finds it Ready.
-    async fn until_ready(&self, life: &Life) {
+    pub(super) async fn until_ready(&self, life: &Life) {
         let mut news = life.clusters.ctx.targets.subscribe();
         for _ in 0..100 {
             let again = self.pass(life).await.unwrap();
