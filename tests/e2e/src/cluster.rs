@@ -179,6 +179,7 @@ fn resource(kind: &str) -> ApiResource {
         "BackendTLSPolicy" => ("gateway.networking.k8s.io", "v1alpha3"),
         "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1"),
         "Lease" => ("coordination.k8s.io", "v1"),
+        "StorageClass" => ("storage.k8s.io", "v1"),
         _ => (GROUP, VERSION),
     };
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))

@@ -7,6 +7,7 @@ pub mod credentials;
 mod disruption;
 pub mod domain;
 pub mod gateway;
+pub mod growth;
 pub mod hash;
 pub mod image;
 mod ingress;

@@ -6,6 +6,12 @@ pub const SERVER_CONTAINER: &str = "kanidm";
 pub const HELPER_CONTAINER: &str = "node";
 /// Volume and claim template of the database.
 pub const DATA: &str = "kanidm-data";
+/// Volume of certificate and key.
+pub const TLS_VOLUME: &str = "tls";
+/// Volume of the `<pod>.toml` files.
+pub const CONFIG_VOLUME: &str = "config";
+/// Volume of the node helper.
+pub const HELPER_VOLUME: &str = "node";
 /// Where the database lies in the pod.
 pub const DATA_PATH: &str = "/data";
 /// The server's admin socket.
@@ -106,4 +112,10 @@ pub fn statefulset(cluster: &str, group: &str) -> String {
 #[must_use]
 pub fn pod(cluster: &str, group: &str, ordinal: i32) -> String {
     format!("{cluster}-{group}-{ordinal}")
+}
+
+/// What the name of every database claim of a StatefulSet begins with; the ordinal of its pod follows.
+#[must_use]
+pub fn claim_prefix(statefulset: &str) -> String {
+    format!("{DATA}-{statefulset}-")
 }

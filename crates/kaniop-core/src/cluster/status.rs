@@ -21,6 +21,7 @@ use super::replication::{Certificates, NodeSeen};
 use super::rollout::Measure;
 use super::tls::Usable;
 use super::validate::{Refusal, ValidatedCluster};
+use crate::backup;
 use crate::condition::{self, Statement, Truth};
 use crate::reason::Reason;
 
@@ -80,6 +81,8 @@ pub struct World<'a> {
     pub cluster: Result<&'a ValidatedCluster, &'a [Refusal]>,
     /// Changes that were asked for and cannot be made, while everything else goes on.
     pub refused: &'a [Refusal],
+    /// How far the claims are that grow, a sentence for each.
+    pub growing: &'a [String],
     /// What kept the children from being applied.
     pub blocked: Option<Obstacle>,
     /// What kept children from being applied that servers do without.
@@ -102,6 +105,8 @@ pub struct World<'a> {
     pub domain: Option<(Uuid, Verdict)>,
     /// How far the operator got with the server.
     pub access: Access,
+    /// What there is to say of the backups.
+    pub backup: backup::Report,
 }
 
 impl World<'_> {
@@ -153,6 +158,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             }
             _ => old.primary_node,
         },
+        backup: world.backup.status.clone(),
     }
 }
 
@@ -184,8 +190,10 @@ pub fn statements(world: &World<'_>, now: Timestamp) -> Vec<Statement> {
         None => Statement::new("Ready", true, Reason::Ready, "The server answered the operator over verified TLS."),
         Some(obstacle) => Statement::new("Ready", obstacle.truth, obstacle.reason, &*obstacle.message),
     };
-    let always = [ready, available(world), initialized(world), progressing(world, servers, beside)];
-    always.into_iter().chain(replication::statement(world, now)).collect()
+    let progressing = growing(world, progressing(world, servers, beside));
+    let always = [ready, available(world), initialized(world), progressing];
+    let sometimes = [replication::statement(world, now), world.backup.statement.clone()];
+    always.into_iter().chain(sometimes.into_iter().flatten()).collect()
 }
 
 fn available(world: &World<'_>) -> Statement {
@@ -219,6 +227,16 @@ fn initialized(world: &World<'_>) -> Statement {
 fn is_updated(world: &World<'_>, pod: &PodSeen) -> bool {
     let measure = Measure { wanted: world.wanted, digests: world.digests, nodes: world.nodes, domain: world.pinned() };
     measure.standing(pod).outdated.is_none()
+}
+
+/// `Progressing`, with what becomes of volumes that grow.
+fn growing(world: &World<'_>, rest: Statement) -> Statement {
+    let growing = world.growing.join(" ");
+    match rest.truth {
+        _ if growing.is_empty() => rest,
+        Truth::True => Statement { message: format!("{} {growing}", rest.message), ..rest },
+        Truth::False | Truth::Unknown => Statement::new("Progressing", true, Reason::VolumesGrowing, growing),
+    }
 }
 
 fn progressing(world: &World<'_>, servers: Option<Obstacle>, beside: Option<Obstacle>) -> Statement {

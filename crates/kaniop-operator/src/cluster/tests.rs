@@ -1,7 +1,9 @@
 //! The loop of the servers beside an API server in memory, up to the point where it would speak into a pod.
 
+mod backup;
 mod bootstrap;
 mod certificate;
+mod growth;
 mod network;
 mod replication;
 

@@ -1,5 +1,5 @@
-//! What wakes the loop: the Kanidm itself, its children, its pods, its TLS Secret, and news of its server. Secrets and pods are watched as
-//! metadata only; what is in them is read by name when it is needed.
+//! What wakes the loop: the Kanidm itself, its children, its pods and claims, its TLS Secret, and news of its server. Secrets, pods and claims are
+//! watched as metadata only; what is in them is read by name when it is needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kaniop_api::Kanidm;
@@ -46,7 +46,8 @@ pub(super) fn controller(
         .owns(api::<NetworkPolicy>(ctx), ours.clone())
         .owns(api::<PodDisruptionBudget>(ctx), ours.clone())
         .owns(api::<Deployment>(ctx), ours.clone())
-        .watches(api::<PartialObjectMeta<Pod>>(ctx), ours, |pod| of_pod(&pod))
+        .watches(api::<PartialObjectMeta<Pod>>(ctx), ours.clone(), |pod| labelled(&pod))
+        .watches(api::<PartialObjectMeta<PersistentVolumeClaim>>(ctx), ours, |claim| labelled(&claim))
         .watches(api::<PartialObjectMeta<Secret>>(ctx), watcher::Config::default(), move |secret| {
             of_secret(&kanidms, &secret)
         })
@@ -64,9 +65,10 @@ where
     }
 }
 
-fn of_pod(pod: &PartialObjectMeta<Pod>) -> Option<ObjectRef<Kanidm>> {
-    let cluster = pod.labels().get(labels::CLUSTER)?;
-    Some(ObjectRef::new(cluster).within(&pod.namespace()?))
+/// The Kanidm that an object's label names: a pod, or a claim, whose volume grows.
+fn labelled<K>(object: &PartialObjectMeta<K>) -> Option<ObjectRef<Kanidm>> {
+    let cluster = object.metadata.labels.as_ref()?.get(labels::CLUSTER)?;
+    Some(ObjectRef::new(cluster).within(object.metadata.namespace.as_deref()?))
 }
 
 /// The Kanidms that take a certificate from this Secret, and the one that owns it.

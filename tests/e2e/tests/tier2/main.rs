@@ -12,6 +12,7 @@ use serde_json::Value;
 mod definitions;
 mod network;
 mod operator;
+mod pods;
 mod rules;
 
 /// How long the API server may take for anything.

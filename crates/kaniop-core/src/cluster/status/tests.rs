@@ -7,6 +7,7 @@ struct Scene {
     kanidm: Kanidm,
     refusals: Vec<Refusal>,
     refused: Vec<Refusal>,
+    growing: Vec<String>,
     blocked: Option<Obstacle>,
     left_out: Vec<Obstacle>,
     tls: TlsSeen,
@@ -31,6 +32,7 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
         kanidm: serde_norway::from_str(yaml).unwrap(),
         refusals: vec![],
         refused: vec![],
+        growing: vec![],
         blocked: None,
         left_out: vec![],
         tls: TlsSeen::Usable(tls),
@@ -87,6 +89,7 @@ impl Scene {
             kanidm: &self.kanidm,
             cluster: if self.refusals.is_empty() { Ok(&cluster) } else { Err(&self.refusals) },
             refused: &self.refused,
+            growing: &self.growing,
             blocked: self.blocked.clone(),
             left_out: &self.left_out,
             tls: self.tls.clone(),
@@ -98,6 +101,7 @@ impl Scene {
             admin_secret: self.admin_secret,
             domain: Some((Uuid::from_u128(7), self.verdict)),
             access: self.access.clone(),
+            backup: backup::Report::default(),
         };
         status(&world, at(now))
     }
@@ -297,4 +301,17 @@ fn a_users_image_is_kept_only_once_it_served_and_a_default_at_once() {
         scene.pods[0].ready = true;
         assert_eq!(image(&scene).as_deref(), Some("kanidm/server:typo"));
     }
+}
+
+#[test]
+fn volumes_that_grow_are_progress_of_a_server_that_is_ready() {
+    let scene =
+        healthy().with(|scene| scene.growing = vec!["Claim 'a' grows.".to_owned(), "Claim 'b' too.".to_owned()]);
+    assert_eq!(scene.says("Ready").0, "True Ready");
+    let expected = ("True VolumesGrowing".to_owned(), "Claim 'a' grows. Claim 'b' too.".to_owned());
+    assert_eq!(scene.says("Progressing"), expected);
+    let outdated = scene.with(|scene| scene.pods[0].template_hash = None);
+    let (verdict, message) = outdated.says("Progressing");
+    assert_eq!(verdict, "True RollingOut");
+    assert!(message.ends_with("idm-default-0. Claim 'a' grows. Claim 'b' too."), "{message}");
 }

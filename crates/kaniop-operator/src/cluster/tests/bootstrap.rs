@@ -12,7 +12,7 @@ use crate::targets::{Health, ObjectKey};
 
 pub(super) struct Scene {
     pub(super) shelf: Shelf,
-    node: Node,
+    pub(super) node: Node,
     faults: Arc<Faults>,
 }
 
@@ -27,7 +27,7 @@ impl Scene {
     }
 
     /// The same, with its database on this storage.
-    async fn with_a_started_server_on(storage: Json) -> Self {
+    pub(super) async fn with_a_started_server_on(storage: Json) -> Self {
         let faults = Arc::new(Faults::none());
         let node = Node::start(faults.clone()).await;
         let scene = Self { shelf: Shelf::before(node.clone(), faults.clone()), node, faults };
@@ -49,7 +49,7 @@ impl Scene {
         self.shelf.put(&path, json!({"metadata": {"name": name, "labels": {"kanidm.kaniop.rs/cluster": "idm"}}}));
     }
 
-    fn start_pod(&self, run: &str) {
+    pub(super) fn start_pod(&self, run: &str) {
         let set = self.shelf.get(STATEFULSET).unwrap();
         let hash = &set["spec"]["template"]["metadata"]["annotations"]["kanidm.kaniop.rs/template-hash"];
         self.shelf.put(
@@ -122,7 +122,7 @@ impl Scene {
         (held.resets, held.logins)
     }
 
-    fn events(&self) -> Vec<String> {
+    pub(super) fn events(&self) -> Vec<String> {
         std::mem::take(&mut self.shelf.held.lock().unwrap().events)
     }
 }
