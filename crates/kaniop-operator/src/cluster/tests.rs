@@ -254,7 +254,7 @@ async fn of_every_kind_only_what_is_ours_and_not_wanted_is_pruned() {
             format!("/{root}/{}/namespaces/default/{}/{name}", kind.api_version, kind.plural)
         };
         let world = World::running().await;
-        network::install_gateway_api(&world, "v1", &["HTTPRoute", "BackendTLSPolicy"]);
+        network::install_gateway_api(&world.shelf, "v1", &["HTTPRoute", "BackendTLSPolicy"]);
         world.life.clusters.gateway.lock().unwrap().take();
         let mut password_labels = labels.clone();
         password_labels["kaniop.rs/secret-type"] = json!("admin-passwords");

@@ -10,6 +10,7 @@ use kaniop_e2e::{condition, eventually};
 use serde_json::Value;
 
 mod definitions;
+mod network;
 mod operator;
 mod pods;
 mod rules;

@@ -22,7 +22,7 @@ fn idm() -> ObjectKey {
 
 impl Scene {
     /// Everything up to a server that has started: what Kubernetes itself would bring about.
-    async fn with_a_started_server() -> Self {
+    pub(super) async fn with_a_started_server() -> Self {
         Self::with_a_started_server_on(Json::Null).await
     }
 
