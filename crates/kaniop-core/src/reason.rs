@@ -50,6 +50,8 @@ reasons! {
     EntryExists,
     /// The picture cannot be fetched from its URL; the message says why. What is on the server stays.
     ImageFetchError,
+    /// A kind of the Gateway API that the spec needs is not installed; the message names it. Everything else goes on.
+    GatewayApiMissing,
     /// The image cannot be pulled or its name is wrong.
     ImageUnavailable,
     /// Something that should never happen; the message has the operation id for a report.

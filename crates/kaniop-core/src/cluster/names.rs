@@ -26,6 +26,8 @@ pub const HELPER_PATH: &str = "/kaniop";
 pub const HELPER_BINARY: &str = "/kaniop/kaniop";
 /// Port of the server's HTTPS listener in pods and Services.
 pub const HTTPS_PORT: i32 = 8443;
+/// Port of the server's LDAPS listener in pods and Services.
+pub const LDAP_PORT: i32 = 3636;
 /// Port of the server's replication listener.
 pub const REPLICATION_PORT: i32 = 8444;
 /// Where the init container notes the digest of the configuration that the server starts with.
@@ -62,6 +64,24 @@ pub const CERTIFICATE_KEY: &str = "tls.der.b64url";
 #[must_use]
 pub fn tls_secret(cluster: &str) -> String {
     format!("{cluster}-tls")
+}
+
+/// Secret with the certificate of the region's Ingress, where the spec names none.
+#[must_use]
+pub fn region_tls_secret(cluster: &str) -> String {
+    format!("{cluster}-region-tls")
+}
+
+/// Ingress of a region.
+#[must_use]
+pub fn region_ingress(cluster: &str, region: &str) -> String {
+    format!("{cluster}-{region}")
+}
+
+/// Host of a region.
+#[must_use]
+pub fn region_host(region: &str, domain: &str) -> String {
+    format!("{region}.{domain}")
 }
 
 /// Secret with the passwords of the built-in administrators.

@@ -24,7 +24,7 @@ const NOBODY: i64 = 65532;
 const GRACE_SECONDS: i64 = 60;
 /// Environment of the server that the operator decides from the spec. The server would follow these rather than its file, so a user's entry of
 /// such a name does not count: it stands before ours in the list, and the last one wins.
-const OURS: [&str; 13] = [
+const OURS: [&str; 14] = [
     "POD_NAME",
     "KANIDM_CONFIG",
     "KANIDM_DOMAIN",
@@ -33,6 +33,7 @@ const OURS: [&str; 13] = [
     "KANIDM_TLS_CHAIN",
     "KANIDM_TLS_KEY",
     "KANIDM_BINDADDRESS",
+    "KANIDM_LDAPBINDADDRESS",
     "KANIDM_ADMIN_BIND_PATH",
     "KANIDM_ROLE",
     "KANIDM_LOG_LEVEL",
@@ -50,7 +51,9 @@ pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &S
     let (beside, before) = (asked.containers.as_ref(), asked.init_containers.as_ref());
     let helper = merge::helper(helper(group, helper_image), merge::named(before, names::HELPER_CONTAINER));
     let server = merge::server(server(cluster, group), merge::named(beside, names::SERVER_CONTAINER));
+    let host_network = asked.host_network.filter(|asked| *asked);
     PodSpec {
+        host_network,
         init_containers: Some(iter::once(helper).chain(merge::others(before, names::HELPER_CONTAINER)).collect()),
         containers: iter::once(server).chain(merge::others(beside, names::SERVER_CONTAINER)).collect(),
         volumes: Some(volumes(cluster, storage, mode)),
@@ -63,7 +66,7 @@ pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &S
             options.and_then(|options| options.termination_grace_period_seconds).unwrap_or(GRACE_SECONDS),
         ),
         priority_class_name: options.and_then(|options| options.priority_class_name.clone()),
-        dns_policy: asked.dns_policy.map(|policy| dns_policy(policy).to_owned()),
+        dns_policy: dns_policy(asked).map(str::to_owned),
         dns_config: asked.dns_config.clone(),
         host_aliases: asked.host_aliases.clone(),
         host_users: asked.host_users,
@@ -91,12 +94,14 @@ fn volumes(cluster: &ValidatedCluster, storage: &Storage, mode: i32) -> Vec<Volu
     ours.into_iter().chain(database).chain(cluster.spec.volumes.iter().flatten().cloned()).collect()
 }
 
-const fn dns_policy(policy: DnsPolicy) -> &'static str {
-    match policy {
-        DnsPolicy::ClusterFirst => "ClusterFirst",
-        DnsPolicy::ClusterFirstWithHostNet => "ClusterFirstWithHostNet",
-        DnsPolicy::Default => "Default",
-        DnsPolicy::None => "None",
+/// Kubernetes' own default would have a pod in its machine's network resolve names as the machine does, which knows no Services.
+fn dns_policy(asked: &KanidmSpec) -> Option<&'static str> {
+    match asked.dns_policy {
+        Some(DnsPolicy::ClusterFirst) => Some("ClusterFirst"),
+        Some(DnsPolicy::ClusterFirstWithHostNet) => Some("ClusterFirstWithHostNet"),
+        Some(DnsPolicy::Default) => Some("Default"),
+        Some(DnsPolicy::None) => Some("None"),
+        None => (asked.host_network == Some(true)).then_some("ClusterFirstWithHostNet"),
     }
 }
 
@@ -155,7 +160,9 @@ fn own_mounts() -> Vec<VolumeMount> {
 }
 
 fn own_ports(spec: &KanidmSpec) -> Vec<ContainerPort> {
-    vec![port(&spec.port_name, names::HTTPS_PORT), port("replication", names::REPLICATION_PORT)]
+    let ldaps = spec.ldap_port_name.as_ref().map(|name| port(name, names::LDAP_PORT));
+    let always = [port(&spec.port_name, names::HTTPS_PORT), port("replication", names::REPLICATION_PORT)];
+    always.into_iter().chain(ldaps).collect()
 }
 
 fn port(name: &str, number: i32) -> ContainerPort {

@@ -84,6 +84,8 @@ pub struct World<'a> {
     pub growing: &'a [String],
     /// What kept the children from being applied.
     pub blocked: Option<Obstacle>,
+    /// What kept children from being applied that servers do without.
+    pub left_out: &'a [Obstacle],
     /// The TLS Secret.
     pub tls: TlsSeen,
     /// The StatefulSets as they should be.
@@ -179,12 +181,12 @@ fn replica(world: &World<'_>, pod: &PodSeen, now: Timestamp) -> ReplicaStatus {
 /// Everything that conditions say of this pass.
 #[must_use]
 pub fn statements(world: &World<'_>, now: Timestamp) -> Vec<Statement> {
-    let obstacle = obstacle::obstacle(world);
-    let ready = match &obstacle {
+    let (servers, beside) = (obstacle::obstacle(world), obstacle::left_out(world.left_out));
+    let ready = match servers.as_ref().or(beside.as_ref()) {
         None => Statement::new("Ready", true, Reason::Ready, "The server answered the operator over verified TLS."),
         Some(obstacle) => Statement::new("Ready", obstacle.truth, obstacle.reason, &*obstacle.message),
     };
-    let progressing = growing(world, progressing(world, obstacle));
+    let progressing = growing(world, progressing(world, servers, beside));
     let always = [ready, available(world), initialized(world), progressing];
     always.into_iter().chain(replication::statement(world, now)).collect()
 }
@@ -232,14 +234,14 @@ fn growing(world: &World<'_>, rest: Statement) -> Statement {
     }
 }
 
-fn progressing(world: &World<'_>, obstacle: Option<Obstacle>) -> Statement {
+fn progressing(world: &World<'_>, servers: Option<Obstacle>, beside: Option<Obstacle>) -> Statement {
     let outdated: Vec<_> =
         world.pods.iter().filter(|pod| !is_updated(world, pod)).map(|pod| pod.name.as_str()).collect();
     let under_way = matches!(
-        obstacle.as_ref().map(|obstacle| obstacle.reason),
+        servers.as_ref().map(|obstacle| obstacle.reason),
         None | Some(Reason::PodsNotReady | Reason::Bootstrapping | Reason::CertificateInvalid)
     );
-    match obstacle {
+    match servers.or(beside) {
         _ if under_way && !outdated.is_empty() && !world.wanted.is_empty() => Statement::new(
             "Progressing",
             true,

@@ -6,6 +6,7 @@
 
 mod account;
 mod bootstrap;
+mod children;
 mod growth;
 mod look;
 mod nodes;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::gateway::Installed;
 use kaniop_core::cluster::replication::NodeSeen;
 use kaniop_kanidm::Class;
 use kube::ResourceExt;
@@ -46,6 +48,8 @@ pub(crate) struct Clusters {
     retry: Retry<ObjectKey>,
     logins: Retry<ObjectKey>,
     memories: Mutex<HashMap<ObjectKey, Memory>>,
+    /// Which kinds of the Gateway API there were, and when that was asked, since the process began.
+    gateway: Mutex<Option<(Duration, Installed)>>,
 }
 
 /// What is remembered of one Kanidm.
@@ -71,8 +75,13 @@ struct Memory {
 
 /// Runs the loop until `stop` resolves.
 pub async fn run(ctx: Context, stop: impl Future<Output = ()> + Send + Sync + 'static) {
-    let clusters =
-        Arc::new(Clusters { ctx, retry: Retry::default(), logins: Retry::default(), memories: Mutex::default() });
+    let clusters = Arc::new(Clusters {
+        ctx,
+        retry: Retry::default(),
+        logins: Retry::default(),
+        memories: Mutex::default(),
+        gateway: Mutex::default(),
+    });
     watches::controller(&clusters, stop)
         .run(reconcile, |_, error: &Error, _| after_failure(error), clusters.clone())
         .for_each(|ended| async {

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kaniop_api::Kanidm;
-use kaniop_core::cluster::{labels, names};
+use kaniop_core::cluster::{labels, tls};
 use kube::api::Api;
 use kube::core::PartialObjectMeta;
 use kube::runtime::controller::{self, Controller};
@@ -40,6 +42,10 @@ pub(super) fn controller(
         .graceful_shutdown_on(stop)
         .owns(api::<StatefulSet>(ctx), ours.clone())
         .owns(api::<Service>(ctx), ours.clone())
+        .owns(api::<Ingress>(ctx), ours.clone())
+        .owns(api::<NetworkPolicy>(ctx), ours.clone())
+        .owns(api::<PodDisruptionBudget>(ctx), ours.clone())
+        .owns(api::<Deployment>(ctx), ours.clone())
         .watches(api::<PartialObjectMeta<Pod>>(ctx), ours.clone(), |pod| labelled(&pod))
         .watches(api::<PartialObjectMeta<PersistentVolumeClaim>>(ctx), ours, |claim| labelled(&claim))
         .watches(api::<PartialObjectMeta<Secret>>(ctx), watcher::Config::default(), move |secret| {
@@ -74,15 +80,11 @@ fn of_secret(kanidms: &Store<Kanidm>, secret: &PartialObjectMeta<Secret>) -> Vec
     };
     let reads = |kanidm: &Kanidm| {
         let mut external = kanidm.spec.external_replication_nodes.iter().flatten();
-        tls_secret(kanidm) == name || external.any(|node| node.certificate.name == name)
+        tls::secret_name(&kanidm.name_any(), &kanidm.spec) == name || external.any(|node| node.certificate.name == name)
     };
     let concerned = |kanidm: &Kanidm| kanidm.namespace() == secret.namespace() && (reads(kanidm) || owns(kanidm));
     let concerned = kanidms.state_filter(|kanidm| concerned(kanidm));
     concerned.iter().map(|kanidm| ObjectRef::from_obj(kanidm.as_ref())).collect()
-}
-
-fn tls_secret(kanidm: &Kanidm) -> String {
-    kanidm.spec.tls_secret_name.clone().unwrap_or_else(|| names::tls_secret(&kanidm.name_any()))
 }
 
 /// The Kanidms whose server answers in another way than in their last pass.
