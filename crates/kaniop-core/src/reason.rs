@@ -30,6 +30,14 @@ reasons! {
     Ready,
     /// The server refused: the operator's account may not do this. Check the account's groups.
     AccessDenied,
+    /// The newest backup cannot be restored; the message names the file and what is wrong with it.
+    BackupInvalid,
+    /// Two runs of the schedule in a row left no whole backup.
+    BackupMissed,
+    /// There is no backup yet that could be restored with the image that runs.
+    BackupPending,
+    /// The newest backup of the schedule was read from its first to its last byte.
+    BackupProven,
     /// The built-in administrators were reset and their Secret is written.
     Bootstrapped,
     /// The first start is not over: the administrators or the operator's own account are not set up yet.

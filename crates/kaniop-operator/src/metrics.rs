@@ -1,5 +1,7 @@
 //! Metrics in the OpenMetrics format, and who counts what.
 
+mod backups;
+
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
@@ -11,6 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+pub use backups::BackupFigures;
 use kaniop_kanidm::{Operation, Outcome, Requests};
 
 /// A pass of one kind that ended so.
@@ -29,6 +32,13 @@ pub struct KindLabels {
     pub kind: &'static str,
 }
 
+/// What became of an Event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct EventLabels {
+    /// `published`, `failed` or `dropped`.
+    pub outcome: &'static str,
+}
+
 /// Everything that the operator counts.
 #[derive(Clone)]
 pub struct Metrics {
@@ -36,9 +46,13 @@ pub struct Metrics {
     passes: Family<PassLabels, Counter>,
     durations: Family<KindLabels, Histogram, fn() -> Histogram>,
     changes: Family<KindLabels, Counter>,
+    events: Family<EventLabels, Counter>,
+    events_waiting: Gauge,
     leader: Gauge,
     /// Requests to all Kanidm servers.
     pub requests: Arc<Requests>,
+    /// Backups of every Kanidm.
+    pub backups: BackupFigures,
 }
 
 impl Default for Metrics {
@@ -46,15 +60,30 @@ impl Default for Metrics {
         let passes = Family::<PassLabels, Counter>::default();
         let durations = Family::<KindLabels, Histogram, fn() -> Histogram>::new_with_constructor(histogram);
         let changes = Family::<KindLabels, Counter>::default();
-        let leader = Gauge::default();
+        let events = Family::<EventLabels, Counter>::default();
+        let (events_waiting, leader) = (Gauge::default(), Gauge::default());
         let requests = Arc::new(Requests::default());
         let mut registry = Registry::with_prefix("kaniop");
         registry.register("reconciliations", "Passes over objects, by how they ended", passes.clone());
         registry.register("reconcile_duration_seconds", "How long a pass took", durations.clone());
         registry.register("kanidm_changes", "Changes made on Kanidm servers", changes.clone());
+        registry.register("events", "Events, by what became of them", events.clone());
+        registry.register("events_waiting", "Events that wait to be published", events_waiting.clone());
         registry.register("leader", "1 while this operator holds the lease", leader.clone());
         registry.register_collector(Box::new(KanidmRequests(requests.clone())));
-        Self { registry: Arc::new(registry), passes, durations, changes, leader, requests }
+        let backups = BackupFigures::default();
+        registry.register_collector(Box::new(backups.clone()));
+        Self {
+            registry: Arc::new(registry),
+            passes,
+            durations,
+            changes,
+            events,
+            events_waiting,
+            leader,
+            requests,
+            backups,
+        }
     }
 }
 
@@ -72,6 +101,22 @@ impl Metrics {
     /// Something was changed on a Kanidm server for an object of this kind.
     pub fn changed(&self, kind: &'static str) {
         self.changes.get_or_create(&KindLabels { kind }).inc();
+    }
+
+    /// An Event waits to be published.
+    pub fn event_waits(&self) {
+        self.events_waiting.inc();
+    }
+
+    /// An Event that waited was published, or could not be.
+    pub fn event_ended(&self, published: bool) {
+        self.events_waiting.dec();
+        self.events.get_or_create(&EventLabels { outcome: if published { "published" } else { "failed" } }).inc();
+    }
+
+    /// An Event found no room to wait.
+    pub fn event_dropped(&self) {
+        self.events.get_or_create(&EventLabels { outcome: "dropped" }).inc();
     }
 
     /// Whether the lease is ours.

@@ -15,6 +15,7 @@ use kaniop_api::kanidm::{DnsPolicy, KanidmSpec, PullPolicy, ReplicaGroup};
 use super::storage::Storage;
 use super::validate::ValidatedCluster;
 use super::{names, probes};
+use crate::backup::SWITCHES;
 
 pub(super) use check::check;
 
@@ -50,7 +51,8 @@ pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &S
     let options = asked.pod_template.as_ref();
     let (beside, before) = (asked.containers.as_ref(), asked.init_containers.as_ref());
     let helper = merge::helper(helper(group, helper_image), merge::named(before, names::HELPER_CONTAINER));
-    let server = merge::server(server(cluster, group), merge::named(beside, names::SERVER_CONTAINER));
+    let server =
+        merge::server(server(cluster, group), merge::named(beside, names::SERVER_CONTAINER), cluster.backup.is_some());
     let host_network = asked.host_network.filter(|asked| *asked);
     PodSpec {
         host_network,
@@ -66,7 +68,12 @@ pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &S
             options.and_then(|options| options.termination_grace_period_seconds).unwrap_or(GRACE_SECONDS),
         ),
         priority_class_name: options.and_then(|options| options.priority_class_name.clone()),
-        dns_policy: dns_policy(asked).map(str::to_owned),
+        // Kubernetes' own default would have a pod in its machine's network resolve names as that does, which knows no Services.
+        dns_policy: asked
+            .dns_policy
+            .map(dns_policy)
+            .or(host_network.map(|_| "ClusterFirstWithHostNet"))
+            .map(str::to_owned),
         dns_config: asked.dns_config.clone(),
         host_aliases: asked.host_aliases.clone(),
         host_users: asked.host_users,
@@ -94,14 +101,12 @@ fn volumes(cluster: &ValidatedCluster, storage: &Storage, mode: i32) -> Vec<Volu
     ours.into_iter().chain(database).chain(cluster.spec.volumes.iter().flatten().cloned()).collect()
 }
 
-/// Kubernetes' own default would have a pod in its machine's network resolve names as the machine does, which knows no Services.
-fn dns_policy(asked: &KanidmSpec) -> Option<&'static str> {
-    match asked.dns_policy {
-        Some(DnsPolicy::ClusterFirst) => Some("ClusterFirst"),
-        Some(DnsPolicy::ClusterFirstWithHostNet) => Some("ClusterFirstWithHostNet"),
-        Some(DnsPolicy::Default) => Some("Default"),
-        Some(DnsPolicy::None) => Some("None"),
-        None => (asked.host_network == Some(true)).then_some("ClusterFirstWithHostNet"),
+const fn dns_policy(policy: DnsPolicy) -> &'static str {
+    match policy {
+        DnsPolicy::ClusterFirst => "ClusterFirst",
+        DnsPolicy::ClusterFirstWithHostNet => "ClusterFirstWithHostNet",
+        DnsPolicy::Default => "Default",
+        DnsPolicy::None => "None",
     }
 }
 
@@ -113,7 +118,7 @@ fn helper(group: &ReplicaGroup, image: &str) -> Container {
         // As arguments to the image's entry point: where the binary lies in it is its own affair.
         args: Some(words(["node", "install", names::HELPER_BINARY, names::STARTED_CONFIG])),
         // The same as the server's, for the helper reads from it which file the server starts with.
-        env: Some(environment(&[])),
+        env: Some(environment(&[], false)),
         // The same as the server's: it runs before it, so the pod reserves nothing more, and quotas that ask for resources are content.
         resources: group.resources.clone(),
         security_context: Some(confined()),
@@ -138,7 +143,7 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
             name.to_owned()
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
-        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default())),
+        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default(), cluster.backup.is_some())),
         ports: Some(own_ports(&cluster.spec)),
         resources: group.resources.clone(),
         security_context: Some(confined()),
@@ -161,8 +166,10 @@ fn own_mounts() -> Vec<VolumeMount> {
 
 fn own_ports(spec: &KanidmSpec) -> Vec<ContainerPort> {
     let ldaps = spec.ldap_port_name.as_ref().map(|name| port(name, names::LDAP_PORT));
-    let always = [port(&spec.port_name, names::HTTPS_PORT), port("replication", names::REPLICATION_PORT)];
-    always.into_iter().chain(ldaps).collect()
+    [port(&spec.port_name, names::HTTPS_PORT), port("replication", names::REPLICATION_PORT)]
+        .into_iter()
+        .chain(ldaps)
+        .collect()
 }
 
 fn port(name: &str, number: i32) -> ContainerPort {
@@ -175,12 +182,15 @@ fn port(name: &str, number: i32) -> ContainerPort {
 }
 
 /// The user's variables, each name once (the later counts, as Kubernetes reads a list), then ours.
-fn environment(asked: &[EnvVar]) -> Vec<EnvVar> {
+fn environment(asked: &[EnvVar], makes_backups: bool) -> Vec<EnvVar> {
+    // Without spec.backup somebody may still make backups by these.
+    let switches = if makes_backups { SWITCHES.as_slice() } else { &[] };
+    let is_ours = |name: &str| OURS.contains(&name) || switches.contains(&name);
     let is_last = |index: usize, name: &str| !asked.iter().skip(index + 1).any(|later| later.name == name);
     let theirs = asked
         .iter()
         .enumerate()
-        .filter(|(index, var)| is_last(*index, &var.name) && !OURS.contains(&var.name.as_str()))
+        .filter(|(index, var)| is_last(*index, &var.name) && !is_ours(&var.name))
         .map(|(_, var)| var.clone());
     let pod_name = EnvVar {
         name: "POD_NAME".to_owned(),

@@ -15,6 +15,7 @@ use super::nodes::Node;
 use super::replication::{self, Replication};
 use super::validate::ValidatedCluster;
 use super::{Surroundings, metadata, names, statefulset};
+use crate::backup::{OnlineBackup, online_backup};
 use crate::name::fingerprint;
 
 /// The server's file, keys in its own spelling. It refuses keys that it does not know, so nothing is added without looking them up.
@@ -33,6 +34,8 @@ struct ServerConfig<'a> {
     role: &'static str,
     log_level: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    online_backup: Option<OnlineBackup>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     replication: Option<Replication<'a>>,
 }
 
@@ -42,7 +45,8 @@ pub fn server_toml(cluster: &ValidatedCluster, node: &Node<'_>, around: &Surroun
     let possible = replication::is_possible(&statefulset::storage(cluster, node.group, around));
     let bindaddress = addresses(cluster.spec.ip_family).replication;
     let replication = possible.then(|| replication::of_node(cluster, node, around.certificates, bindaddress));
-    in_toml(&ServerConfig { replication, ..of_group(cluster, node.group) })
+    let online_backup = online_backup(cluster, &node.pod);
+    in_toml(&ServerConfig { online_backup, replication, ..of_group(cluster, node.group) })
 }
 
 /// Digest of a node's file, as the init container notes it when the server is started.
@@ -80,6 +84,7 @@ fn of_group<'a>(cluster: &'a ValidatedCluster, group: &ReplicaGroup) -> ServerCo
         tls_key: "/etc/kanidm/tls/tls.key",
         role: role(group.role),
         log_level: log_level(cluster.spec.log_level),
+        online_backup: None,
         replication: None,
     }
 }

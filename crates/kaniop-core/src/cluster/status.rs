@@ -21,6 +21,7 @@ use super::replication::{Certificates, NodeSeen};
 use super::rollout::Measure;
 use super::tls::Usable;
 use super::validate::{Refusal, ValidatedCluster};
+use crate::backup;
 use crate::condition::{self, Statement, Truth};
 use crate::reason::Reason;
 
@@ -104,6 +105,8 @@ pub struct World<'a> {
     pub domain: Option<(Uuid, Verdict)>,
     /// How far the operator got with the server.
     pub access: Access,
+    /// What there is to say of the backups.
+    pub backup: backup::Report,
 }
 
 impl World<'_> {
@@ -155,6 +158,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             }
             _ => old.primary_node,
         },
+        backup: world.backup.status.clone(),
     }
 }
 
@@ -188,7 +192,8 @@ pub fn statements(world: &World<'_>, now: Timestamp) -> Vec<Statement> {
     };
     let progressing = growing(world, progressing(world, servers, beside));
     let always = [ready, available(world), initialized(world), progressing];
-    always.into_iter().chain(replication::statement(world, now)).collect()
+    let sometimes = [replication::statement(world, now), world.backup.statement.clone()];
+    always.into_iter().chain(sometimes.into_iter().flatten()).collect()
 }
 
 fn available(world: &World<'_>) -> Statement {

@@ -16,6 +16,7 @@ use super::image::{DEFAULT_IMAGE, Image};
 use super::origin::Origin;
 use super::storage::Storage;
 use super::{names, pod, replication, tls};
+use crate::backup::{self, BackupPlan};
 
 /// Longest name of a Kanidm; its children append to it.
 const NAME_MAX: usize = 48;
@@ -70,6 +71,8 @@ pub struct ValidatedCluster {
     pub image: Image,
     /// Where the database lives.
     pub storage: Storage,
+    /// Backups of the primary, where they are asked for.
+    pub backup: Option<BackupPlan>,
     /// Secret with certificate and key.
     pub tls_secret: String,
 }
@@ -100,6 +103,7 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
     pod::check(spec, image.as_ref(), &mut errors);
     let storage = Storage::of(spec.storage.as_ref(), &mut errors);
     check_replication(spec, &storage, &mut errors);
+    let backup = backup::wanted(spec, &mut errors);
     if let Some(secret) = spec.tls_secret_name.as_ref().filter(|secret| !is_dns_name(secret)) {
         errors.push(Refusal::new("spec.tlsSecretName", format!("'{secret}' cannot be the name of a Secret")));
     }
@@ -117,6 +121,7 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
         primary,
         image,
         storage,
+        backup,
     })
 }
 

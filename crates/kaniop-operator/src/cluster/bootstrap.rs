@@ -132,7 +132,7 @@ impl Clusters {
                  Its administrators are set up anew.",
                 primary.name
             );
-            self.tell(scene.kanidm, true, "DatabaseReplaced", &note).await;
+            self.tell(scene.kanidm, true, "DatabaseReplaced", &note);
         }
         let administrators = self.administrators(scene, stored, domain).await?;
         progress.admin_secret = true;
@@ -173,7 +173,7 @@ impl Clusters {
             _ => {
                 let made = self.reset_passwords(scene, stored, domain).await?;
                 let note = "The passwords of admin and idm_admin were set and stored.";
-                self.tell(scene.kanidm, false, "Bootstrapped", note).await;
+                self.tell(scene.kanidm, false, "Bootstrapped", note);
                 Ok(made)
             }
         }

@@ -121,7 +121,7 @@ impl Clusters {
                     let kinds: Vec<_> = list.resources.iter().map(|resource| resource.kind.as_str()).collect();
                     installed = installed.with(version, &kinds);
                 }
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
                 Err(error) => return Err(error.into()),
             }
             if installed.is_complete() {

@@ -34,7 +34,7 @@ impl Clusters {
             match apply::grow(&self.ctx, valid.owner.namespace, &larger).await? {
                 Applied::Refused(why) => growth.refused.push(larger.refused(&why)),
                 Applied::Written => {
-                    self.tell(valid.kanidm, false, "ClaimExpanded", &larger.to_string()).await;
+                    self.tell(valid.kanidm, false, "ClaimExpanded", &larger.to_string());
                     growth.under_way.push(larger.to_string());
                 }
                 Applied::Unchanged | Applied::Ending | Applied::Conflict(_) => {}

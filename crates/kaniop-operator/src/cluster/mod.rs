@@ -5,6 +5,7 @@
 //! Kubernetes knows of a cluster. One that an older release left is taken off, or the object could never go.
 
 mod account;
+mod backup;
 mod bootstrap;
 mod children;
 mod growth;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kaniop_api::Kanidm;
+use kaniop_core::backup::Asked;
 use kaniop_core::cluster::gateway::Installed;
 use kaniop_core::cluster::replication::NodeSeen;
 use kaniop_kanidm::Class;
@@ -71,6 +73,8 @@ struct Memory {
     certificate_refused: bool,
     /// The certificate for which a pod was restarted that showed another one: once until the server answers, should that be no cure.
     restarted_for: Option<String>,
+    /// What the primary's node was asked about its backups.
+    backups: Asked,
 }
 
 /// Runs the loop until `stop` resolves.
@@ -159,6 +163,7 @@ impl Clusters {
         self.memories.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.retry.reset(key);
         self.logins.reset(key);
+        self.ctx.metrics.backups.forget(key);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kaniop_api::Kanidm;
+use kaniop_core::backup::Report;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::domain::Verdict;
 use kaniop_core::cluster::growth::Growth;
@@ -86,11 +87,8 @@ impl Clusters {
         let driven = Box::pin(self.drive(&rollout, around.primary_serves)).await?;
         let progress = driven.progress;
         servers.pods.retain(|pod| Some(&pod.name) != driven.restarted.as_ref());
-        let growth = if kanidm.spec.paused || children.blocked.is_some() {
-            Growth::default()
-        } else {
-            Box::pin(self.grow(valid, &servers)).await?
-        };
+        let may_ask = !kanidm.spec.paused && children.blocked.is_none();
+        let growth = if may_ask { Box::pin(self.grow(valid, &servers)).await? } else { Growth::default() };
         let refused = [refused.as_slice(), growth.refused.as_slice()].concat();
         let world = World {
             refused: &refused,
@@ -102,6 +100,7 @@ impl Clusters {
             nodes: &known.nodes.seen,
             digests: &digests,
             certificates: &known.nodes.certificates,
+            backup: self.backups(kanidm, cluster, &servers, may_ask).await,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
         if !(progress.early && is_told(kanidm, &progress)) {
@@ -208,5 +207,6 @@ fn world<'a>(
         admin_secret: progress.admin_secret,
         domain: progress.domain,
         access: Access::clone(&progress.access),
+        backup: Report::not_judged(&kanidm.spec, kanidm.status.as_ref()),
     }
 }

@@ -19,10 +19,10 @@ impl Clusters {
     pub(super) async fn report(&self, world: &World<'_>, now: Timestamp) -> Result<(), Error> {
         let old = world.kanidm.status.as_ref();
         let new = status(world, now);
-        let written = crate::status::write(&self.ctx, world.kanidm, old, &new).await?;
+        let written = crate::status::write(&self.ctx, world.kanidm, old, &new).await?.is_some();
         let (before, after) = (old.and_then(ready), ready(&new));
         if let Some(after) = after.filter(|after| written && is_worse(before, after)) {
-            self.tell(world.kanidm, true, event_reason(&after.reason), &after.message).await;
+            self.tell(world.kanidm, true, event_reason(&after.reason), &after.message);
         }
         Ok(())
     }
@@ -48,16 +48,16 @@ impl Clusters {
         after.extend(conditions.iter().filter(|condition| condition.type_ != ready.type_).cloned());
         after.sort_by(|a, b| a.type_.cmp(&b.type_));
         let new = KanidmStatus { conditions: Some(after), ..old.cloned().unwrap_or_default() };
-        let written = crate::status::write(&self.ctx, kanidm, old, &new).await?;
+        let written = crate::status::write(&self.ctx, kanidm, old, &new).await?.is_some();
         if written && is_worse(before, &ready) {
-            self.tell(kanidm, true, event_reason(&ready.reason), &ready.message).await;
+            self.tell(kanidm, true, event_reason(&ready.reason), &ready.message);
         }
         Ok(())
     }
 
-    pub(super) async fn tell(&self, kanidm: &Kanidm, warning: bool, reason: &str, note: &str) {
+    pub(super) fn tell(&self, kanidm: &Kanidm, warning: bool, reason: &str, note: &str) {
         let notice = Notice { warning, reason: reason.to_owned(), note: note.to_owned() };
-        self.ctx.events.publish(&kanidm.object_ref(&()), notice).await;
+        self.ctx.events.tell(kanidm.object_ref(&()), notice);
     }
 }
 

@@ -60,7 +60,7 @@ impl Clusters {
         apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
         let what = next.outdated.map_or("", rollout::Outdated::in_words);
         let note = format!("Pod '{}' is restarted to take over {what}.", pod.name);
-        self.tell(valid.kanidm, false, "PodRestarted", &note).await;
+        self.tell(valid.kanidm, false, "PodRestarted", &note);
         Ok(Some(pod.name.clone()))
     }
 
@@ -87,7 +87,7 @@ impl Clusters {
         });
         apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
         let note = format!("Pod '{}' shows another certificate than the Secret holds now; it is restarted.", pod.name);
-        self.tell(valid.kanidm, false, "PodRestarted", &note).await;
+        self.tell(valid.kanidm, false, "PodRestarted", &note);
         Ok(Some(pod.name.clone()))
     }
 
@@ -118,7 +118,7 @@ impl Clusters {
              spec.persistentVolumeClaimRetentionPolicy says otherwise.",
             pods.join(", ")
         );
-        self.tell(valid.kanidm, false, "NodeRemoved", &note).await;
+        self.tell(valid.kanidm, false, "NodeRemoved", &note);
     }
 }
 

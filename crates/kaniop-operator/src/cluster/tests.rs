@@ -1,5 +1,6 @@
 //! The loop of the servers beside an API server in memory, up to the point where it would speak into a pod.
 
+mod backup;
 mod bootstrap;
 mod certificate;
 mod growth;
@@ -20,7 +21,7 @@ use super::Clusters;
 use crate::clock::Clock;
 use crate::context::{Context, Options};
 use crate::error::Error;
-use crate::events::Events;
+use crate::events::{Events, Publisher};
 use crate::leader::Guard;
 use crate::metrics::Metrics;
 use crate::picture::Rules;
@@ -43,6 +44,7 @@ fn secret(name: &str) -> String {
 /// One life of the operator: everything that it forgets when it dies.
 struct Life {
     clusters: Clusters,
+    publisher: tokio::sync::Mutex<Publisher>,
     _writers: (reflector::store::Writer<Kanidm>, reflector::store::Writer<Namespace>),
 }
 
@@ -53,8 +55,10 @@ impl Life {
         guard.renewed_at(clock.elapsed());
         let ((kanidms, kanidm_writer), (namespaces, namespace_writer)) = (reflector::store(), reflector::store());
         let interval = Duration::from_secs(60);
+        let metrics = Metrics::default();
+        let (events, publisher) = Events::new(client.clone(), "test".to_owned(), clock, metrics.clone());
         let ctx = Context {
-            events: Events::new(client.clone(), "test".to_owned()),
+            events,
             targets: Arc::new(Targets::new(interval)),
             options: Options {
                 image: "kaniop:1".to_owned(),
@@ -62,7 +66,7 @@ impl Life {
                 namespace: None,
                 pictures: Rules::new(Vec::new()).unwrap(),
             },
-            metrics: Metrics::default(),
+            metrics,
             client,
             clock,
             guard,
@@ -71,10 +75,15 @@ impl Life {
         };
         let (retry, logins) = (Retry::default(), Retry::default());
         let (memories, gateway) = (Mutex::default(), Mutex::default());
-        Self {
-            clusters: Clusters { ctx, retry, logins, memories, gateway },
-            _writers: (kanidm_writer, namespace_writer),
-        }
+        let clusters = Clusters { ctx, retry, logins, memories, gateway };
+        Self { clusters, publisher: tokio::sync::Mutex::new(publisher), _writers: (kanidm_writer, namespace_writer) }
+    }
+
+    /// A pass, and what it told is published.
+    async fn pass(&self, kanidm: &Kanidm) -> Result<Action, Error> {
+        let passed = Box::pin(self.clusters.pass(kanidm)).await;
+        self.publisher.lock().await.drain().await;
+        passed
     }
 }
 
@@ -155,7 +164,7 @@ impl World {
 
     async fn pass(&self) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        self.life.clusters.pass(&kanidm).await
+        self.life.pass(&kanidm).await
     }
 
     fn ready(&self) -> (String, String) {
@@ -349,6 +358,7 @@ async fn a_pass_that_fails_leaves_no_ready_behind_keeps_the_rest_and_is_told_onc
         let kanidm: Kanidm = serde_json::from_value(world.shelf.get(KANIDM).unwrap()).unwrap();
         let error = world.pass().await.unwrap_err();
         world.life.clusters.failed(&kanidm, &error).await;
+        world.life.publisher.lock().await.drain().await;
     }
     let (verdict, message) = world.ready();
     assert_eq!(verdict, "Unknown ConnectionFailed");

@@ -72,11 +72,8 @@ async fn whatever_is_added_to_a_pod_is_applied_once_and_admitted_where_pod_secur
     cluster.delete("Kanidm", &space, "idm").await;
 }
 
-#[tokio::test]
-#[ignore = "needs an API server: cargo xtask test"]
-async fn a_claim_grows_as_far_as_the_api_server_lets_it() {
-    let cluster = cluster().await;
-    let space = space(&cluster, "t2-growth").await;
+/// One class that lets volumes grow, and one that does not.
+async fn two_classes(cluster: &Cluster) {
     for (name, allows) in [("t2-fixed", false), ("t2-growing", true)] {
         cluster
             .apply(&json!({
@@ -85,6 +82,14 @@ async fn a_claim_grows_as_far_as_the_api_server_lets_it() {
             }))
             .await;
     }
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test"]
+async fn a_claim_grows_as_far_as_the_api_server_lets_it() {
+    let cluster = cluster().await;
+    let space = space(&cluster, "t2-growth").await;
+    two_classes(&cluster).await;
     let storage = |size: &str| {
         json!({"storage": {"volumeClaimTemplate": {"spec": {
             "accessModes": ["ReadWriteOnce"], "storageClassName": "t2-growing", "resources": {"requests": {"storage": size}},

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{environment, words};
 
 /// The server's container under a user's.
-pub(super) fn server(ours: Container, theirs: Option<&Container>) -> Container {
+pub(super) fn server(ours: Container, theirs: Option<&Container>, makes_backups: bool) -> Container {
     let Some(theirs) = theirs else { return ours };
     let kept = |probe: &Option<Probe>, theirs: &Option<Probe>| without_question(probe.clone(), theirs.as_ref());
     let base = Container {
@@ -20,7 +20,7 @@ pub(super) fn server(ours: Container, theirs: Option<&Container>) -> Container {
     Container {
         // Which release runs is decided in one place: nothing gets round the gate for upgrades.
         image: ours.image,
-        env: Some(environment(&[list(&ours.env), list(&theirs.env)].concat())),
+        env: Some(environment(&[list(&ours.env), list(&theirs.env)].concat(), makes_backups)),
         ports: Some(ports(ours.ports.unwrap_or_default(), list(&theirs.ports))),
         volume_mounts: Some(mounts(ours.volume_mounts.unwrap_or_default(), list(&theirs.volume_mounts))),
         security_context: Some(security(ours.security_context.unwrap_or_default(), theirs.security_context.as_ref())),
@@ -33,7 +33,7 @@ pub(super) fn helper(ours: Container, theirs: Option<&Container>) -> Container {
     let Some(theirs) = theirs else { return ours };
     Container {
         args: ours.args.clone(),
-        env: Some(environment(list(&theirs.env))),
+        env: Some(environment(list(&theirs.env), false)),
         // It ends when it has copied; as a sidecar it would be started again and again.
         restart_policy: None,
         volume_mounts: Some(mounts(ours.volume_mounts.clone().unwrap_or_default(), list(&theirs.volume_mounts))),

@@ -101,6 +101,7 @@ impl Scene {
             admin_secret: self.admin_secret,
             domain: Some((Uuid::from_u128(7), self.verdict)),
             access: self.access.clone(),
+            backup: backup::Report::default(),
         };
         status(&world, at(now))
     }

@@ -12,7 +12,7 @@ use crate::targets::{Health, ObjectKey};
 
 pub(super) struct Scene {
     pub(super) shelf: Shelf,
-    node: Node,
+    pub(super) node: Node,
     faults: Arc<Faults>,
 }
 
@@ -49,7 +49,7 @@ impl Scene {
         self.shelf.put(&path, json!({"metadata": {"name": name, "labels": {"kanidm.kaniop.rs/cluster": "idm"}}}));
     }
 
-    fn start_pod(&self, run: &str) {
+    pub(super) fn start_pod(&self, run: &str) {
         let set = self.shelf.get(STATEFULSET).unwrap();
         let hash = &set["spec"]["template"]["metadata"]["annotations"]["kanidm.kaniop.rs/template-hash"];
         self.shelf.put(
@@ -72,7 +72,7 @@ impl Scene {
 
     pub(super) async fn pass(&self, life: &Life) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        life.clusters.pass(&kanidm).await
+        life.pass(&kanidm).await
     }
 
     pub(super) async fn begin(&self) -> Life {

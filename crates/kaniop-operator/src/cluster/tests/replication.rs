@@ -66,7 +66,7 @@ impl Scene {
     /// One pass, then Kubernetes and the servers.
     async fn step(&self, life: &Life) {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        Box::pin(life.clusters.pass(&kanidm)).await.unwrap();
+        Box::pin(life.pass(&kanidm)).await.unwrap();
         self.fleet.turn(&self.shelf);
     }
 
@@ -184,7 +184,7 @@ async fn a_node_is_not_taken_away_while_the_primary_does_not_serve() {
     scene.shelf.change(&pod_path(PRIMARY), |pod| pod["status"]["conditions"][0]["status"] = json!("False"));
     scene.set_groups(groups(1, Some(1)));
     let kanidm: Kanidm = serde_json::from_value(scene.shelf.get(KANIDM).unwrap()).unwrap();
-    Box::pin(life.clusters.pass(&kanidm)).await.unwrap();
+    Box::pin(life.pass(&kanidm)).await.unwrap();
     let edge = scene.shelf.get("/apis/apps/v1/namespaces/default/statefulsets/idm-edge").unwrap();
     assert_eq!(edge["spec"]["replicas"], 2);
     scene.until_ready(&life).await;
