@@ -7,6 +7,8 @@ mod changes;
 mod fields;
 #[path = "cluster/growth.rs"]
 mod growth;
+#[path = "cluster/network.rs"]
+mod network;
 #[path = "cluster/pods.rs"]
 mod pods;
 
@@ -297,9 +299,6 @@ fn one_wrong_field_is_named_with_the_way_out() {
         assert!(refusals[0].to_string().contains(said), "{refusals:?}");
     }
 }
-
-#[path = "cluster/network.rs"]
-mod network;
 
 mod every_valid_spec {
     use super::*;
