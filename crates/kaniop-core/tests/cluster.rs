@@ -11,6 +11,8 @@ mod growth;
 mod network;
 #[path = "cluster/pods.rs"]
 mod pods;
+#[path = "cluster/replication.rs"]
+mod replication;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Secret;

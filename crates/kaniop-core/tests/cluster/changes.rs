@@ -1,7 +1,7 @@
 //! Which children a change of each field changes: those and no others, from whatever spec the change is made. So a change of what clients see
 //! restarts no server, and whatever a server reads at its start does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -21,6 +21,7 @@ const NOTHING: &[&str] = &[];
 const SET: &[&str] = &["StatefulSet"];
 const SET_AND_FILES: &[&str] = &["Secret", "StatefulSet"];
 const SERVICE: &[&str] = &["Service"];
+const OPENED: &[&str] = &["NetworkPolicy", "Secret"];
 const INGRESS: &[&str] = &["Ingress"];
 const ROUTE: &[&str] = &["HTTPRoute"];
 
@@ -54,6 +55,12 @@ const ROWS: &[Row] = &[
         &["BackendTLSPolicy", "HTTPRoute"],
         false,
     ),
+    row("externalReplicationNodes[].automaticRefresh", "true", OPENED, false),
+    row("externalReplicationNodes[].certificate", "{name: b, key: b}", OPENED, false),
+    row("externalReplicationNodes[].hostname", "b.example.com", OPENED, false),
+    row("externalReplicationNodes[].name", "b", OPENED, false),
+    row("externalReplicationNodes[].port", "9444", OPENED, false),
+    row("externalReplicationNodes[].type", "pull", OPENED, false),
     row("gateway.hostnames", "[a.example.com]", ROUTE, false),
     row("gateway.parentRefs", "[{name: b}]", ROUTE, false),
     row("gateway.rules", "[{}]", ROUTE, false),
@@ -135,6 +142,7 @@ const ROWS: &[Row] = &[
 /// What a part of the spec needs to be one, besides the field that is set in it.
 const LEAST: &[(&str, &str)] = &[
     ("backup", "{schedule: '0 2 * * *'}"),
+    ("externalReplicationNodes", "[{name: a, hostname: a.example.com, port: 8444, certificate: {name: a, key: b}}]"),
     ("gateway", "{parentRefs: [{name: a}]}"),
     ("regionIngress", "{region: a}"),
 ];
@@ -144,6 +152,7 @@ const BASES: &[&[&str]] = &[
     &[],
     &["storage.volumeClaimTemplate", "replicaGroups[].primaryNode"],
     &["networkPolicy.enabled"],
+    &["networkPolicy.enabled", "storage.volumeClaimTemplate"],
     &[
         "gateway.backendTlsPolicy",
         "ingress.annotations",
@@ -156,7 +165,7 @@ const BASES: &[&[&str]] = &[
 
 /// Sets a field.
 fn set(spec: &mut Value, row: &Row) {
-    let outer = row.field.split('.').next().unwrap();
+    let outer = row.field.split('.').next().unwrap().trim_end_matches("[]");
     if let Some((_, least)) = LEAST.iter().find(|(name, _)| *name == outer && spec[outer].is_null()) {
         spec[outer] = serde_norway::from_str(least).unwrap();
     }
@@ -189,7 +198,9 @@ fn with<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Value {
 fn made(object: &Value) -> Option<Vec<Value>> {
     let kanidm: Kanidm = serde_json::from_value(object.clone()).unwrap();
     let cluster = validate(&kanidm).ok()?;
-    Some(manifests(&build(&cluster, &fresh())))
+    let of = |names: [&str; 2]| names.map(|name| (name.to_owned(), format!("certificate-of-{name}"))).into();
+    let certificates = Certificates { nodes: BTreeMap::new(), external: of(["a", "b"]) };
+    Some(manifests(&build(&cluster, &Surroundings { certificates: &certificates, ..fresh() })))
 }
 
 /// Kinds of the children that are not in both.
