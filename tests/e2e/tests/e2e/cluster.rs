@@ -7,7 +7,7 @@ use std::time::Duration;
 use kaniop_e2e::certificate::Authority;
 use kaniop_e2e::cluster::Cluster;
 use kaniop_e2e::server::Bystander;
-use kaniop_e2e::{PATIENCE, condition, eventually, setting};
+use kaniop_e2e::{PATIENCE, condition, eventually, example, setting};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -182,7 +182,10 @@ async fn every_child_that_is_deleted_or_edited_comes_back() {
     let (cluster, space, host) = (Cluster::connect().await, "e2e-children", "idm.children.test");
     begin(&cluster, space, host).await;
     let mut object = lasting(space, host);
-    object["spec"]["ingress"] = json!({});
+    let ways = example("examples/ingress").remove(1);
+    object["spec"]["ingress"] = ways["spec"]["ingress"].clone();
+    assert!(object["spec"]["ingress"].is_object());
+    object["spec"]["tlsSecretName"] = "idm-tls".into();
     object["spec"]["networkPolicy"] = json!({"enabled": true});
     object["spec"]["podDisruptionBudget"] = json!({"enabled": true});
     cluster.apply(&object).await;
