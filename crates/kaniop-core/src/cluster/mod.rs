@@ -24,6 +24,7 @@ pub mod status;
 pub mod storage;
 pub mod tls;
 pub mod validate;
+pub mod version;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Secret, Service};
@@ -32,6 +33,7 @@ use uuid::Uuid;
 
 pub use replication::Certificates;
 pub use validate::{Refusal, ValidatedCluster, validate};
+pub use version::Images;
 
 /// What building depends on besides the spec.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +50,8 @@ pub struct Surroundings<'a> {
     pub certificates: &'a Certificates,
     /// Whether the primary serves.
     pub primary_serves: bool,
+    /// Which image the servers get.
+    pub images: Images<'a>,
 }
 
 /// One object that a Kanidm needs.
