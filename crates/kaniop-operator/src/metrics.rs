@@ -11,6 +11,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+mod certificates;
+
+use self::certificates::Certificates;
 use kaniop_kanidm::{Operation, Outcome, Requests};
 
 /// A pass of one kind that ended so.
@@ -39,6 +42,7 @@ pub struct Metrics {
     leader: Gauge,
     /// Requests to all Kanidm servers.
     pub requests: Arc<Requests>,
+    certificates: Arc<Certificates>,
 }
 
 impl Default for Metrics {
@@ -54,7 +58,9 @@ impl Default for Metrics {
         registry.register("kanidm_changes", "Changes made on Kanidm servers", changes.clone());
         registry.register("leader", "1 while this operator holds the lease", leader.clone());
         registry.register_collector(Box::new(KanidmRequests(requests.clone())));
-        Self { registry: Arc::new(registry), passes, durations, changes, leader, requests }
+        let certificates = Arc::new(Certificates::default());
+        registry.register_collector(Box::new(certificates.clone()));
+        Self { registry: Arc::new(registry), passes, durations, changes, leader, requests, certificates }
     }
 }
 
@@ -77,6 +83,11 @@ impl Metrics {
     /// Whether the lease is ours.
     pub fn leading(&self, leading: bool) {
         self.leader.set(i64::from(leading));
+    }
+
+    /// The Secret with the certificate of this Kanidm, and when that ends, in seconds since 1970; none when there is none.
+    pub fn certificate(&self, namespace: &str, name: &str, end: Option<(String, i64)>) {
+        self.certificates.set(namespace, name, end);
     }
 
     /// Everything, as text.

@@ -1,6 +1,6 @@
 //! One pass over one Kanidm: the steps in their order. Each step is a file of this folder or of the core; here is only what follows what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -21,6 +21,7 @@ use serde_json::json;
 use super::bootstrap::{Progress, Scene};
 use super::nodes::SOON;
 use super::observe::{self, Servers};
+use super::reload::Renewal;
 use super::rollout::Rollout;
 use super::{Clusters, key};
 use crate::apply::{self, Applied, Owner};
@@ -29,6 +30,7 @@ use crate::retry::LONGEST;
 
 static NO_DIGESTS: BTreeMap<String, String> = BTreeMap::new();
 static NO_CERTIFICATES: Certificates = Certificates::new();
+static NO_PODS: BTreeSet<String> = BTreeSet::new();
 
 /// Set by older releases; nothing has to be done at the end of a Kanidm.
 const LEGACY_FINALIZER: &str = "kanidms.kaniop.rs/finalizer";
@@ -78,7 +80,10 @@ impl Clusters {
         let Valid { kanidm, cluster, refused, .. } = valid;
         let key = key(kanidm);
         let tls = observe::tls(&self.ctx, cluster, now).await?;
+        self.count_certificate(cluster, &tls);
         let mut known = self.look(valid, &servers).await?;
+        let gate = self.gate(valid, &servers, &known, &tls).await;
+        let version = kanidm.status.as_ref().and_then(|status| status.version.as_ref());
         let around = Surroundings {
             helper_image: &self.ctx.options.image,
             tls_hash: match &tls {
@@ -89,9 +94,10 @@ impl Clusters {
             domain: known.domain,
             certificates: &known.nodes.certificates,
             primary_serves: servers.pods.iter().any(|pod| pod.name == cluster.primary && pod.ready),
+            images: gate.images(version.and_then(|version| version.image.as_deref())),
         };
         let digests = server_config::digests(cluster, &around);
-        let mut children = self.children(valid, &around).await?;
+        let mut children = self.children(valid, &around, gate.refusal()).await?;
         children.blocked = children.blocked.or(known.blocked.take());
         let rollout =
             Rollout { valid, servers: &servers, known: &known, tls: &tls, children: &children, digests: &digests };
@@ -106,6 +112,8 @@ impl Clusters {
             nodes: &known.nodes.seen,
             digests: &digests,
             certificates: &known.nodes.certificates,
+            gate: Some(&gate),
+            renewing: &driven.renewing,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
         if !(progress.early && is_told(kanidm, &progress)) {
@@ -125,15 +133,25 @@ impl Clusters {
         let Valid { kanidm, owner, cluster, .. } = valid;
         if kanidm.spec.paused || children.blocked.is_some() {
             let progress = Progress::not_tried(self.has_passwords(owner).await?);
-            return Ok(Driven { progress, restarted: None, soon: false });
+            return Ok(Driven { progress, restarted: None, renewing: BTreeSet::new(), soon: false });
         }
         self.retire(valid, servers, primary_serves).await?;
-        let restarted = self.restart_next(rollout).await?;
-        let soon = self.renew(&key(kanidm), cluster, &known.nodes).await? || is_under_way(cluster, servers);
+        let Renewal { renewing, stale, soon } = Box::pin(self.renewal(rollout)).await?;
+        let restarted = self.restart_next(rollout, &stale).await?;
+        let soon = soon || self.renew(&key(kanidm), cluster, &known.nodes).await? || is_under_way(cluster, servers);
         let mut left = Servers::clone(servers);
         left.pods.retain(|pod| Some(&pod.name) != restarted.as_ref());
-        let scene = Scene { kanidm, owner, cluster, servers: &left, tls, nodes: &known.nodes, verdict: known.verdict };
-        Ok(Driven { progress: Box::pin(self.progress(&scene)).await?, restarted, soon })
+        let scene = Scene {
+            kanidm,
+            owner,
+            cluster,
+            servers: &left,
+            tls,
+            nodes: &known.nodes,
+            verdict: known.verdict,
+            renewing: renewing.contains(&cluster.primary),
+        };
+        Ok(Driven { progress: Box::pin(self.progress(&scene)).await?, restarted, renewing, soon })
     }
 
     async fn has_passwords(&self, owner: &Owner<'_>) -> Result<bool, Error> {
@@ -141,16 +159,24 @@ impl Clusters {
         Ok(stored.read(Administrators::read).is_some())
     }
 
-    /// Applies the children in their order. The first that cannot be applied ends it: what follows may need it.
-    async fn children(&self, valid: &Valid<'_>, around: &Surroundings<'_>) -> Result<Children, Error> {
+    /// Applies the children in their order. The first that cannot be applied ends it: what follows may need it. None is while something is `refused`.
+    async fn children(
+        &self,
+        valid: &Valid<'_>,
+        around: &Surroundings<'_>,
+        refused: Option<Obstacle>,
+    ) -> Result<Children, Error> {
         let wanted = build(&valid.cluster, around);
-        let mut children = Children::default();
+        let mut children = Children { blocked: refused, ..Children::default() };
         for child in &wanted {
             if let Child::StatefulSet(statefulset) = child {
                 children.statefulsets.push(StatefulSet::clone(statefulset));
             }
         }
-        if valid.kanidm.spec.paused {
+        if children.blocked.is_some() {
+            self.ctx.targets.remove(&key(valid.kanidm));
+        }
+        if valid.kanidm.spec.paused || children.blocked.is_some() {
             return Ok(children);
         }
         for child in &wanted {
@@ -214,6 +240,8 @@ struct Driven {
     progress: Progress,
     /// The pod that was restarted.
     restarted: Option<String>,
+    /// Pods that show another certificate than the Secret holds.
+    renewing: BTreeSet<String>,
     /// Whether something is on its way that no watch tells of.
     soon: bool,
 }
@@ -251,5 +279,7 @@ fn world<'a>(
         admin_secret: progress.admin_secret,
         domain: progress.domain,
         access: Access::clone(&progress.access),
+        gate: None,
+        renewing: &NO_PODS,
     }
 }

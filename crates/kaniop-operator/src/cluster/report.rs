@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kaniop_api::Kanidm;
 use kaniop_api::kanidm::KanidmStatus;
-use kaniop_core::cluster::status::{World, status};
+use kaniop_core::cluster::ValidatedCluster;
+use kaniop_core::cluster::status::{TlsSeen, World, status};
 use kaniop_core::condition::{self, Statement, Truth};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::Class;
@@ -13,6 +14,9 @@ use kube::Resource;
 use super::Clusters;
 use crate::error::Error;
 use crate::events::Notice;
+
+/// Condition, status and reason of a certificate that ends soon. Whatever else is wrong with one, `Ready` tells.
+const EXPIRING: (&str, &str, &str) = ("CertificatesValid", "False", "CertificateExpiring");
 
 impl Clusters {
     /// Writes the status of this world, if it is another one than before.
@@ -24,7 +28,26 @@ impl Clusters {
         if let Some(after) = after.filter(|after| written && is_worse(before, after)) {
             self.tell(world.kanidm, true, event_reason(&after.reason), &after.message).await;
         }
+        for (kind, truth, reason) in [("UpgradeBlocked", "True", "UpgradeBlocked"), EXPIRING] {
+            let of = |status: &KanidmStatus| {
+                let found = status.conditions.iter().flatten().find(|condition| condition.type_ == kind);
+                found.filter(|condition| condition.status == truth).cloned()
+            };
+            let (before, after) = (old.and_then(of), of(&new));
+            let turned = |after: &Condition| before.as_ref().is_none_or(|before| before.reason != after.reason);
+            let is_told = |after: &Condition| kind != EXPIRING.0 || after.reason == EXPIRING.2;
+            if let Some(after) = after.filter(|after| written && is_told(after) && turned(after)) {
+                self.tell(world.kanidm, true, reason, &after.message).await;
+            }
+        }
         Ok(())
+    }
+
+    /// Counts until when the certificate is good.
+    pub(super) fn count_certificate(&self, cluster: &ValidatedCluster, tls: &TlsSeen) {
+        let end = if let TlsSeen::Usable(usable) = tls { Some(usable.not_after.as_second()) } else { None };
+        let counted = end.map(|end| (cluster.tls_secret.clone(), end));
+        self.ctx.metrics.certificate(&cluster.namespace, &cluster.name, counted);
     }
 
     /// Tells of a pass that failed: nobody can say whether the Kanidm is Ready, and all else stays as it was told last.
@@ -76,16 +99,18 @@ fn ready(status: &KanidmStatus) -> Option<&Condition> {
 
 /// Whether somebody should hear of it: another verdict than before that is not merely a server on its way up, or as the user asked for it.
 fn is_worse(before: Option<&Condition>, after: &Condition) -> bool {
-    let expected = ["PodsNotReady", "Bootstrapping", "ScaledToZero", "Paused", "Unknown"];
+    // The last one is told by its own condition.
+    let expected = ["PodsNotReady", "Bootstrapping", "ScaledToZero", "Paused", "Unknown", "UpgradeBlocked"];
     let same = before.is_some_and(|before| (&before.status, &before.reason) == (&after.status, &after.reason));
     after.status != "True" && !same && !expected.contains(&after.reason.as_str())
 }
 
-/// Scripts written for older releases match on these two.
+/// Scripts written for older releases match on these.
 fn event_reason(reason: &str) -> &str {
     match reason {
         "AccessDenied" | "ConnectionFailed" | "CertificateInvalid" | "LoginFailed" => "KanidmClientError",
         "InternalError" => "KanidmError",
+        "UnsupportedVersion" => "VersionIncompatible",
         other => other,
     }
 }
