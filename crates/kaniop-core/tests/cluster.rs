@@ -5,7 +5,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
 use kaniop_core::cluster::image::DEFAULT_IMAGE;
 use kaniop_core::cluster::version::image_of;
-use kaniop_core::cluster::{Certificates, Child, Images, Surroundings, build, refused_changes, template_hash, validate};
+use kaniop_core::cluster::{
+    Certificates, Child, Images, Surroundings, build, refused_changes, template_hash, validate,
+};
 use serde_json::Value;
 
 const HELPER: &str = "example.com/kaniop:1";
@@ -180,7 +182,11 @@ fn whatever_a_server_reads_at_its_start_restarts_it_when_it_changes() {
         assert_ne!(template_hash(&before), template_hash(&after), "{what}");
     }
     let renewed = statefulset(&minimal(), &Surroundings { tls_hash: Some("another"), ..fresh() }).unwrap();
-    assert_eq!(template_hash(&before), template_hash(&renewed), "a server reads its certificate again when it is told to");
+    assert_eq!(
+        template_hash(&before),
+        template_hash(&renewed),
+        "a server reads its certificate again when it is told to"
+    );
     let mut scaled = minimal();
     scaled.spec.replica_groups[0].replicas = 0;
     assert_eq!(

@@ -197,7 +197,8 @@ impl Http {
         }
         let mut response = request.send().await.map_err(|error| self.lost(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let certificate = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate).map(<[u8]>::to_vec);
+        let certificate =
+            response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate).map(<[u8]>::to_vec);
         if let Some(version) = text(&headers, "x-kanidm-version") {
             *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
         }

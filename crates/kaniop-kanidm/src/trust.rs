@@ -217,7 +217,9 @@ fn within_dates(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), C
 mod tests {
     use super::*;
     use rcgen::{
-        BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519};
+        BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256,
+        PKCS_ECDSA_P384_SHA384, PKCS_ED25519, date_time_ymd,
+    };
 
     #[test]
     fn a_certificate_is_accepted_exactly_where_a_connection_would_be() {

@@ -1,5 +1,7 @@
 //! Metrics in the OpenMetrics format, and who counts what.
 
+mod certificates;
+
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
@@ -11,10 +13,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-mod certificates;
+use kaniop_kanidm::{Operation, Outcome, Requests};
 
 use self::certificates::Certificates;
-use kaniop_kanidm::{Operation, Outcome, Requests};
 
 /// A pass of one kind that ended so.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -42,7 +43,7 @@ pub struct Metrics {
     leader: Gauge,
     /// Requests to all Kanidm servers.
     pub requests: Arc<Requests>,
-    certificates: Arc<Certificates>,
+    certificates: Certificates,
 }
 
 impl Default for Metrics {
@@ -58,7 +59,7 @@ impl Default for Metrics {
         registry.register("kanidm_changes", "Changes made on Kanidm servers", changes.clone());
         registry.register("leader", "1 while this operator holds the lease", leader.clone());
         registry.register_collector(Box::new(KanidmRequests(requests.clone())));
-        let certificates = Arc::new(Certificates::default());
+        let certificates = Certificates::default();
         registry.register_collector(Box::new(certificates.clone()));
         Self { registry: Arc::new(registry), passes, durations, changes, leader, requests, certificates }
     }
@@ -134,13 +135,18 @@ mod tests {
         let metrics = Metrics::default();
         metrics.pass("KanidmGroup", "ok", 0.01);
         metrics.leading(true);
+        metrics.certificate("default", "idm", Some(("idm-tls".to_owned(), 1_900_000_000)));
+        metrics.certificate("default", "gone", Some(("gone-tls".to_owned(), 1)));
+        metrics.certificate("default", "gone", None);
         let text = metrics.encode().unwrap();
         for line in [
             r#"kaniop_reconciliations_total{kind="KanidmGroup",outcome="ok"} 1"#,
             "kaniop_leader 1",
+            r#"kaniop_certificate_not_after_seconds{namespace="default",name="idm",secret="idm-tls"} 1900000000"#,
             r#"kaniop_kanidm_requests_total{operation="list",outcome="done"} 0"#,
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
+        assert!(!text.contains("gone"), "{text}");
     }
 }

@@ -137,7 +137,8 @@ mod tests {
     #[test]
     fn a_word_of_another_release_keeps_no_status_from_being_read() {
         let read = |words: &str| serde_json::from_str::<VersionStatus>(words).unwrap();
-        let ours = read(r#"{"upgradeCheckResult": "Passed", "compatibilityResult": "Compatible", "imageTag": "1.10.5"}"#);
+        let ours =
+            read(r#"{"upgradeCheckResult": "Passed", "compatibilityResult": "Compatible", "imageTag": "1.10.5"}"#);
         assert_eq!(ours.upgrade_check_result, Some(UpgradeCheckResult::Passed));
         assert_eq!(ours.compatibility_result, Some(CompatibilityResult::Compatible));
         let theirs = read(r#"{"upgradeCheckResult": "Maybe", "compatibilityResult": null, "imageTag": "1.10.5"}"#);

@@ -32,7 +32,8 @@ pub(super) fn of_group(
     let storage = cluster.storage.settled(live);
     let (replicas, _) = scale::replicas(cluster, group, live_replicas(live), around);
     let selector = live_spec.map_or_else(|| own_selector(cluster, group), |spec| spec.selector.clone());
-    let template = template(cluster, group, TemplateParts { storage: &storage, selector: &selector, tls_hash, image, around });
+    let template =
+        template(cluster, group, TemplateParts { storage: &storage, selector: &selector, tls_hash, image, around });
     let mut metadata = metadata(cluster, name);
     if let Some(labels) = &mut metadata.labels {
         labels.insert(labels::REPLICA_GROUP.to_owned(), group.name.clone());

@@ -90,8 +90,9 @@ pub fn read(data: &BTreeMap<String, ByteString>, host: &str, now: Timestamp) -> 
     };
     let (not_before, not_after) = (time(validity.not_before.timestamp())?, time(validity.not_after.timestamp())?);
     let problem = if now < not_before {
-        let text =
-            format!("the certificate is not valid before {not_before}; check the clock of the machine, or issue it anew");
+        let text = format!(
+            "the certificate is not valid before {not_before}; check the clock of the machine, or issue it anew"
+        );
         Some(Problem { reason: Reason::CertificateNotYetValid, text })
     } else if now > not_after {
         let text = format!("the certificate ended at {not_after}; issue it anew");

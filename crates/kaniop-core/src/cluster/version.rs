@@ -277,7 +277,12 @@ pub fn image_of(statefulset: &StatefulSet) -> Option<&str> {
 
 /// The image for the servers of this StatefulSet. None: there is none that may be taken.
 #[must_use]
-pub(super) fn chosen<'a>(wanted: &'a Image, images: Images<'a>, own: Option<&'a StatefulSet>, all: &'a [StatefulSet]) -> Option<&'a str> {
+pub(super) fn chosen<'a>(
+    wanted: &'a Image,
+    images: Images<'a>,
+    own: Option<&'a StatefulSet>,
+    all: &'a [StatefulSet],
+) -> Option<&'a str> {
     match images {
         Images::Wanted => Some(wanted.as_str()),
         Images::Kept(served) => own.and_then(image_of).or_else(|| all.iter().find_map(image_of)).or(served),

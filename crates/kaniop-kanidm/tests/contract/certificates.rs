@@ -145,7 +145,10 @@ async fn a_renewed_certificate_is_shown_after_a_reload_without_a_restart_and_not
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let stranger = Trust::from_secret(Some(Authority::new().pem().as_bytes()), renewed.chain.as_bytes()).unwrap();
-    assert!(!shows(&server.endpoint(stranger), renewed.chain.as_bytes()).await.unwrap(), "what is refused is not shown");
+    assert!(
+        !shows(&server.endpoint(stranger), renewed.chain.as_bytes()).await.unwrap(),
+        "what is refused is not shown"
+    );
 }
 
 #[tokio::test]

@@ -101,7 +101,10 @@ impl Clusters {
                 self.remember(&key, |memory| drop(memory.shown.insert(pod.name.clone(), shown)));
                 if reloaded {
                     let secret = &rollout.valid.cluster.tls_secret;
-                    let note = format!("Pod '{}' shows the renewed certificate of Secret '{secret}', without a restart.", pod.name);
+                    let note = format!(
+                        "Pod '{}' shows the renewed certificate of Secret '{secret}', without a restart.",
+                        pod.name
+                    );
                     self.tell(rollout.valid.kanidm, false, "CertificateReloaded", &note).await;
                 }
                 Some(true)

@@ -10,14 +10,14 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 /// By namespace and name of a Kanidm: its Secret, and when the certificate in it ends.
-#[derive(Debug, Default)]
-pub(super) struct Certificates(Mutex<BTreeMap<(String, String), (String, i64)>>);
+#[derive(Clone, Debug, Default)]
+pub(super) struct Certificates(Arc<Mutex<BTreeMap<(String, String), (String, i64)>>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels<'a> {
-    namespace: &'a str,
-    name: &'a str,
-    secret: &'a str,
+struct Labels {
+    namespace: String,
+    name: String,
+    secret: String,
 }
 
 impl Certificates {
@@ -32,13 +32,13 @@ impl Certificates {
     }
 }
 
-impl Collector for Arc<Certificates> {
+impl Collector for Certificates {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let help = "When the certificate of a Kanidm ends, in seconds since 1970";
         let mut family =
             encoder.encode_descriptor("certificate_not_after", help, Some(&Unit::Seconds), MetricType::Gauge)?;
         for ((namespace, name), (secret, end)) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let labels = Labels { namespace, name, secret };
+            let labels = Labels { namespace: namespace.clone(), name: name.clone(), secret: secret.clone() };
             ConstGauge::new(*end).encode(family.encode_family(&labels)?)?;
         }
         Ok(())

@@ -66,7 +66,9 @@ pub fn run(node: Node) -> ExitCode {
         Command::Ready => print(&answer(runtime.block_on(ready(socket, expected_domain().as_deref())))),
         Command::Report => print(&answer(runtime.block_on(report(socket)))),
         Command::RenewCertificate => print(&answer(runtime.block_on(renew_certificate(socket)))),
-        Command::Reload { hash } => print(&answer(runtime.block_on(reload::reload(socket, Path::new(TLS_PATH), &hash)))),
+        Command::Reload { hash } => {
+            print(&answer(runtime.block_on(reload::reload(socket, Path::new(TLS_PATH), &hash))))
+        }
         Command::RecoverAccounts { names } => print(&answer(runtime.block_on(recover_accounts(socket, &names)))),
     }
 }

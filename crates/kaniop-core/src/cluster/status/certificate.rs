@@ -18,11 +18,11 @@ pub(super) fn statement(world: &World<'_>, now: Timestamp) -> Option<Statement> 
     let secret = &cluster.tls_secret;
     let (truth, reason, message) = match &world.tls {
         TlsSeen::Missing => (false, Reason::TlsSecretMissing, format!("Secret '{secret}' does not exist.")),
-        TlsSeen::Invalid(why) => {
-            (false, Reason::TlsSecretInvalid, format!("Secret '{secret}' cannot be used: {why}."))
-        }
+        TlsSeen::Invalid(why) => (false, Reason::TlsSecretInvalid, format!("Secret '{secret}' cannot be used: {why}.")),
         TlsSeen::Usable(usable) => match &usable.problem {
-            Some(Problem { reason, text }) => (false, *reason, format!("Clients refuse what Secret '{secret}' holds: {text}.")),
+            Some(Problem { reason, text }) => {
+                (false, *reason, format!("Clients refuse what Secret '{secret}' holds: {text}."))
+            }
             None if now + EXPIRES_SOON >= usable.not_after => {
                 let message = format!("The certificate in Secret '{secret}' ends at {}; renew it.", usable.not_after);
                 (false, Reason::CertificateExpiring, message)

@@ -1,9 +1,9 @@
 use super::*;
-use kaniop_api::kanidm::{CompatibilityResult, UpgradeCheckResult, VersionStatus};
 use crate::cluster::pods::Trouble;
 use crate::cluster::tls::Problem;
 use crate::cluster::version::{self, Gate};
 use crate::cluster::{Child, Surroundings, build, template_hash, validate};
+use kaniop_api::kanidm::{CompatibilityResult, UpgradeCheckResult, VersionStatus};
 
 struct Scene {
     kanidm: Kanidm,

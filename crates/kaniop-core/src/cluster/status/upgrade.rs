@@ -13,8 +13,12 @@ pub(super) fn statement(world: &World<'_>) -> Option<Statement> {
         Verdict::Blocked(reason, message) => (true, *reason, message.clone()),
         Verdict::Open(open) => {
             let (reason, message) = match open {
-                Open::Unchecked => (Reason::UpgradeChecksDisabled, "spec.disableUpgradeChecks is set: any image is taken.".to_owned()),
-                Open::FirstStart => (Reason::UpgradeAllowed, "There is no database yet, so any release may make it.".to_owned()),
+                Open::Unchecked => {
+                    (Reason::UpgradeChecksDisabled, "spec.disableUpgradeChecks is set: any image is taken.".to_owned())
+                }
+                Open::FirstStart => {
+                    (Reason::UpgradeAllowed, "There is no database yet, so any release may make it.".to_owned())
+                }
                 Open::Same => (Reason::UpgradeAllowed, "The servers have the image of the spec.".to_owned()),
                 Open::Patch => (Reason::UpgradeAllowed, "The image is of the database's release.".to_owned()),
                 Open::Upgrade { from, to } => {

@@ -88,9 +88,7 @@ mod tests {
 
     #[test]
     fn each_known_series_has_the_level_above_its_predecessors() {
-        for (version, level) in
-            [("1.7", 11), ("1.8", 12), ("1.9", 13), ("1.10", 14), ("1.11", 15), ("1.12", 16)]
-        {
+        for (version, level) in [("1.7", 11), ("1.8", 12), ("1.9", 13), ("1.10", 14), ("1.11", 15), ("1.12", 16)] {
             let series = Series::parse(version).unwrap();
             assert_eq!((series.level(), Series::of_level(level)), (Some(level), Some(series)));
             assert!(series.next() > series);

@@ -63,7 +63,10 @@ fn one_minor_release_at_a_time_and_never_back() {
 #[test]
 fn a_refusal_says_what_happened_and_the_way_out() {
     for (wanted, said) in [
-        ("r.local:5000/idm:1.12.0", vec!["release 1.10", "of 1.12", "release 1.11 first, such as 'r.local:5000/idm:1.11.0'"]),
+        (
+            "r.local:5000/idm:1.12.0",
+            vec!["release 1.10", "of 1.12", "release 1.11 first, such as 'r.local:5000/idm:1.11.0'"],
+        ),
         ("kanidm/server:1.9.0", vec!["release 1.10", "of 1.9", "restore a backup that 1.9 made"]),
         ("kanidm/server:latest", vec!["'kanidm/server:1.11.0@sha256:…'", "disableUpgradeChecks: true"]),
     ] {
@@ -141,9 +144,7 @@ fn the_first_start_is_free_but_for_releases_that_nobody_knows() {
 #[test]
 fn for_want_of_better_the_header_of_an_answer_counts_and_then_the_tag() {
     let wanted = image("kanidm/server:1.11.0");
-    let say = |version, live: &str| {
-        word(&judge(&Evidence { version, ..beside(&wanted, &[live], &[]) }).image)
-    };
+    let say = |version, live: &str| word(&judge(&Evidence { version, ..beside(&wanted, &[live], &[]) }).image);
     assert_eq!(say(Some("1.10.5"), "kanidm/server:latest"), "1.10 to 1.11");
     assert_eq!(say(Some("1.9.0"), "kanidm/server:1.10.5"), "UpgradeSkipsRelease");
     assert_eq!(say(None, "kanidm/server:1.10.5"), "1.10 to 1.11");
@@ -171,7 +172,10 @@ fn servers_older_than_supported_count_where_they_have_what_is_needed() {
     assert_eq!((gate(Some(true)).refusal(), gate(None).refusal()), (None, None));
     let refusal = gate(Some(false)).refusal().unwrap();
     assert_eq!(refusal.reason, Reason::UnsupportedVersion);
-    assert!(refusal.message.contains("of release 1.7") && refusal.message.contains("it is for 1.9 to 1.12"), "{refusal:?}");
+    assert!(
+        refusal.message.contains("of release 1.7") && refusal.message.contains("it is for 1.9 to 1.12"),
+        "{refusal:?}"
+    );
 }
 
 #[test]

@@ -4,7 +4,8 @@ use super::super::image::Image;
 use super::Series;
 
 /// At the end of each: what becomes of the rest.
-const MEANWHILE: &str = "Until then the servers keep the image that they have, and everything else of the spec is applied.";
+const MEANWHILE: &str =
+    "Until then the servers keep the image that they have, and everything else of the spec is applied.";
 
 /// Nobody can tell which release the image is.
 pub(super) fn unnamed(wanted: &Image) -> String {
