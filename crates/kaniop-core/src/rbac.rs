@@ -57,6 +57,14 @@ pub const RULES: &[Rule] = &[
         why: "The namespace selectors of a Kanidm choose by labels.",
     },
     Rule {
+        scope: Scope::AllNamespaces,
+        group: "storage.k8s.io",
+        resources: &["storageclasses"],
+        names: &[],
+        verbs: &["get"],
+        why: "Whether volumes can grow; where it may not be read, the API server's refusal is told instead.",
+    },
+    Rule {
         scope: Scope::Watched,
         group: "",
         resources: &["namespaces"],
@@ -69,8 +77,9 @@ pub const RULES: &[Rule] = &[
         group: "",
         resources: &["persistentvolumeclaims"],
         names: &[],
-        verbs: &["list"],
-        why: "A primary that came back empty is not set up anew while another claim may hold the domain.",
+        verbs: &["list", "watch", "patch"],
+        why: "A larger size in the spec is asked of the claims that exist, none is ever deleted; and a primary that came back empty is not set \
+              up anew while another claim may hold the domain.",
     },
     Rule {
         scope: Scope::Watched,
@@ -108,6 +117,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Watched,
         group: "apps",
+        resources: &["deployments"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "What serves beside the servers; one that is not wanted any more is removed.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "apps",
         resources: &["statefulsets"],
         names: &[],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
@@ -120,6 +137,14 @@ pub const RULES: &[Rule] = &[
         names: &[],
         verbs: &["create", "patch"],
         why: "Transitions are told as events.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "gateway.networking.k8s.io",
+        resources: &["backendtlspolicies", "httproutes"],
+        names: &[],
+        verbs: &["get", "list", "create", "patch", "delete"],
+        why: "How clients reach the servers through a Gateway; the kinds may be installed later.",
     },
     Rule {
         scope: Scope::Watched,
@@ -155,6 +180,22 @@ pub const RULES: &[Rule] = &[
         names: &[],
         verbs: &["patch"],
         why: "What was observed is reported.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "networking.k8s.io",
+        resources: &["ingresses", "networkpolicies"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "How clients reach the servers, and who else may.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "policy",
+        resources: &["poddisruptionbudgets"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "Machines are emptied one by one without stopping all servers at once.",
     },
     Rule {
         scope: Scope::Own,

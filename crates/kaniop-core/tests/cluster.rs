@@ -1,8 +1,19 @@
 //! The children of a Kanidm, whole, from specs as people write them; and what must hold for every spec.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own fixture has failed")]
 
+#[path = "cluster/changes.rs"]
+mod changes;
+#[path = "cluster/fields.rs"]
+mod fields;
+#[path = "cluster/growth.rs"]
+mod growth;
+#[path = "cluster/pods.rs"]
+mod pods;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Secret;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::gateway::Installed;
 use kaniop_core::cluster::image::DEFAULT_IMAGE;
 use kaniop_core::cluster::version::image_of;
 use kaniop_core::cluster::{
@@ -30,29 +41,21 @@ fn children(kanidm: &Kanidm, around: &Surroundings<'_>) -> Vec<Child> {
 }
 
 fn manifests(children: &[Child]) -> Vec<Value> {
-    let manifest = |child: &Child| match child {
-        Child::Secret(secret) => {
-            let mut value = serde_json::to_value(secret).unwrap();
+    let manifest = |child: &Child| {
+        let mut value = child.manifest.clone();
+        if let Some(secret) = child.read::<Secret>() {
             // Shown as text: a golden file is for reading.
-            let files = secret
-                .data
-                .iter()
-                .flatten()
-                .map(|(key, file)| (key.clone(), String::from_utf8(file.0.clone()).unwrap().into()));
+            let files = secret.data.into_iter().flatten();
+            let files = files.map(|(key, file)| (key, String::from_utf8(file.0).unwrap().into()));
             value["data"] = Value::Object(files.collect());
-            value
         }
-        Child::Service(service) => serde_json::to_value(service).unwrap(),
-        Child::StatefulSet(statefulset) => serde_json::to_value(statefulset).unwrap(),
+        value
     };
     children.iter().map(manifest).collect()
 }
 
 fn statefulset(kanidm: &Kanidm, around: &Surroundings<'_>) -> Option<StatefulSet> {
-    children(kanidm, around).into_iter().find_map(|child| match child {
-        Child::StatefulSet(statefulset) => Some(*statefulset),
-        _ => None,
-    })
+    children(kanidm, around).iter().find_map(Child::read)
 }
 
 fn fresh() -> Surroundings<'static> {
@@ -61,6 +64,7 @@ fn fresh() -> Surroundings<'static> {
         helper_image: HELPER,
         tls_hash: Some(HASH),
         live: &[],
+        gateway: Installed::default().with("v1", &["HTTPRoute", "BackendTLSPolicy"]),
         domain: None,
         certificates: &NOTHING_KNOWN,
         primary_serves: true,
@@ -68,21 +72,26 @@ fn fresh() -> Surroundings<'static> {
     }
 }
 
-#[test]
-fn the_smallest_spec_gives_a_hardened_server() {
-    insta::assert_yaml_snapshot!("minimal", manifests(&children(&minimal(), &fresh())));
+/// Every spec of this folder, by the name of its file.
+fn specs() -> Vec<(String, Kanidm)> {
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster")).unwrap();
+    let files = folder.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|of| of == "yaml"));
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        text.contains("\nkind: Kanidm\n").then(|| (name, kanidm(&text)))
+    };
+    let mut specs: Vec<_> = files.filter_map(read).collect();
+    specs.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(specs.len() > 3);
+    specs
 }
 
 #[test]
-fn every_field_of_the_spec_reaches_a_child() {
-    let kanidm = kanidm(include_str!("cluster/everything.yaml"));
-    insta::assert_yaml_snapshot!("everything", manifests(&children(&kanidm, &fresh())));
-}
-
-#[test]
-fn an_ephemeral_volume_and_no_replicas() {
-    let kanidm = kanidm(include_str!("cluster/ephemeral.yaml"));
-    insta::assert_yaml_snapshot!("ephemeral", manifests(&children(&kanidm, &fresh())));
+fn every_spec_gives_its_children_whole() {
+    for (name, kanidm) in specs() {
+        insta::assert_yaml_snapshot!(name, manifests(&children(&kanidm, &fresh())));
+    }
 }
 
 #[test]
@@ -112,8 +121,8 @@ fn a_change_of_storage_that_cannot_be_made_is_told_and_the_live_storage_is_kept(
     let around = Surroundings { live: &live, ..fresh() };
     for (storage, said) in [
         (
-            "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}",
-            "made with 1Gi",
+            "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 512Mi}}}}}",
+            "were made with 1Gi, and a volume cannot become smaller",
         ),
         (
             "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}}",
@@ -128,6 +137,19 @@ fn a_change_of_storage_that_cannot_be_made_is_told_and_the_live_storage_is_kept(
         let made = statefulset(&kanidm, &around).unwrap().spec.unwrap();
         assert_eq!(made.volume_claim_templates, live[0].spec.as_ref().unwrap().volume_claim_templates);
     }
+}
+
+#[test]
+fn a_larger_claim_is_not_refused_and_the_template_stays_as_it_was() {
+    let live = [older_release()];
+    let mut kanidm = minimal();
+    kanidm.spec.storage = serde_norway::from_str(
+        "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}",
+    )
+    .unwrap();
+    assert_eq!(refused_changes(&validate(&kanidm).unwrap(), &live, None), Ok(vec![]));
+    let made = statefulset(&kanidm, &Surroundings { live: &live, ..fresh() }).unwrap().spec.unwrap();
+    assert_eq!(made.volume_claim_templates, live[0].spec.as_ref().unwrap().volume_claim_templates);
 }
 
 #[test]
@@ -217,8 +239,8 @@ fn a_statefulset_that_is_made_while_an_image_is_blocked_gets_the_one_that_runs_o
     kanidm.spec.replica_groups.push(serde_norway::from_str("{name: other, replicas: 0}").unwrap());
     let images = |live: &[StatefulSet], served| -> Vec<String> {
         let around = Surroundings { live, images: Images::Kept(served), ..fresh() };
-        let sets = children(&kanidm, &around).into_iter();
-        let sets = sets.filter_map(|child| if let Child::StatefulSet(set) = child { Some(*set) } else { None });
+        let sets = children(&kanidm, &around);
+        let sets = sets.iter().filter_map(Child::read::<StatefulSet>);
         sets.map(|set| image_of(&set).unwrap().to_owned()).collect()
     };
     assert_eq!(images(&live, None), [DEFAULT_IMAGE, DEFAULT_IMAGE]);
@@ -228,12 +250,7 @@ fn a_statefulset_that_is_made_while_an_image_is_blocked_gets_the_one_that_runs_o
 
 #[test]
 fn building_again_from_what_was_built_changes_nothing() {
-    for yaml in [
-        include_str!("cluster/minimal.yaml"),
-        include_str!("cluster/everything.yaml"),
-        include_str!("cluster/ephemeral.yaml"),
-    ] {
-        let kanidm = kanidm(yaml);
+    for (_, kanidm) in specs() {
         let first = statefulset(&kanidm, &fresh()).unwrap();
         let live = [first.clone()];
         assert_eq!(statefulset(&kanidm, &Surroundings { live: &live, ..fresh() }).unwrap(), first);
@@ -259,6 +276,17 @@ spec:
   origin: http://example.com
   image: 'kanidm/server:'
   portName: '8443'
+  volumes: [{name: tls}, {name: a}, {name: a}]
+  volumeMounts: [{name: a, mountPath: /data}, {name: a, mountPath: /etc/kanidm/config/more}, {name: a, mountPath: /}, {name: a, mountPath: /b}]
+  containers:
+    - {name: kanidm, image: elsewhere, ports: [{name: '8443', containerPort: 1}], volumeMounts: [{name: a, mountPath: /b/}]}
+    - {name: node, image: i}
+    - {name: both}
+  initContainers:
+    - {name: node, volumeMounts: [{name: a, mountPath: /kaniop}]}
+    - {name: kanidm, image: i}
+    - {name: both, image: i}
+    - {name: both, image: i}
   tlsSecretName: TLS
   storage: {volumeClaimTemplate: {spec: {resources: {requests: {storage: big}}}}}
   replicaGroups:
@@ -275,7 +303,7 @@ kind: Kanidm
 #[test]
 fn one_wrong_field_is_named_with_the_way_out() {
     type Change = fn(&mut Kanidm);
-    let cases: [(Change, &str); 6] = [
+    let cases: [(Change, &str); 8] = [
         (
             |k| {
                 k.metadata.name = Some("a".repeat(49));
@@ -290,6 +318,14 @@ fn one_wrong_field_is_named_with_the_way_out() {
             |k| k.spec.replica_groups[0].role = kaniop_api::kanidm::Role::ReadOnlyReplica,
             "one group needs a role that takes writes",
         ),
+        (
+            |k| k.spec.volumes = serde_norway::from_str("[{name: kanidm-data}]").unwrap(),
+            "spec.volumes: 'kanidm-data' is the name of one of the operator's own volumes: give yours another name",
+        ),
+        (
+            |k| k.spec.containers = serde_norway::from_str("[{name: kanidm, image: 'kanidm/server:1.0.0'}]").unwrap(),
+            "spec.containers[kanidm].image: 'kanidm/server:1.0.0' is not the image in spec.image",
+        ),
         (|k| k.spec.replica_groups.clear(), "one group needs a role that takes writes"),
     ];
     for (change, said) in cases {
@@ -300,6 +336,9 @@ fn one_wrong_field_is_named_with_the_way_out() {
         assert!(refusals[0].to_string().contains(said), "{refusals:?}");
     }
 }
+
+#[path = "cluster/network.rs"]
+mod network;
 
 mod every_valid_spec {
     use super::*;
@@ -346,9 +385,9 @@ mod every_valid_spec {
             let children = build(&cluster, &fresh());
             for (child, manifest) in children.iter().zip(manifests(&children)) {
                 let name = manifest["metadata"]["name"].as_str().unwrap();
-                prop_assert!(name.len() <= if matches!(child, Child::StatefulSet(_)) { 52 } else { 63 }, "{name}");
+                prop_assert!(name.len() <= if child.kind.kind == "StatefulSet" { 52 } else { 63 }, "{name}");
                 prop_assert_eq!(&manifest["metadata"]["ownerReferences"][0]["uid"], "u");
-                if let Child::Secret(_) = child {
+                if child.kind.kind == "Secret" {
                     let files = manifest["data"].as_object().unwrap().iter().filter(|(key, _)| key.ends_with(".toml"));
                     for (_, file) in files {
                         let file: toml::Table = toml::from_str(file.as_str().unwrap()).unwrap();

@@ -1,33 +1,35 @@
-//! Events: what a person sees under `kubectl describe`. Published on transitions only; never with a secret in them.
+//! Events: what a person sees under `kubectl describe`. Told on transitions only; never with a secret in them.
+//!
+//! Whoever tells one does not wait: it is queued, and a task of its own publishes what is queued, at a pace that leaves the API server to those who
+//! work. So many changes at once do not pay for being told of. Events are no promise: when a queue is full, what comes is dropped and counted.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+mod pace;
+mod publisher;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use tokio::sync::mpsc;
 
-/// Publishes Events under the operator's name.
+pub use self::publisher::Publisher;
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+
+/// How many may wait, at some 600 bytes each: as many as come about when thousands of objects are created at once.
+const QUEUED: usize = 8192;
+/// How many may wait that somebody should look at. They go first, and have room of their own.
+const WARNINGS_QUEUED: usize = 1024;
+/// Longest note that the API takes, in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+/// Takes Events to be published under the operator's name.
 #[derive(Clone)]
 pub struct Events {
-    client: Client,
-    reporter: Reporter,
-    told: Arc<Mutex<HashMap<Subject, Told>>>,
+    normal: mpsc::Sender<Told>,
+    warnings: mpsc::Sender<Told>,
+    clock: Clock,
+    metrics: Metrics,
 }
-
-/// UID of an object, and a reason.
-type Subject = (Option<String>, String);
-
-/// What was told last of an object under one reason.
-#[derive(Clone)]
-struct Told {
-    note: String,
-    /// A recorder counts what it has told as one series, with the note of the first.
-    recorder: Recorder,
-}
-
-/// How many are remembered, at some 4 KiB each; more than that only cost an Event each.
-const REMEMBERED: usize = 1024;
 
 /// What happened, for one object.
 #[derive(Clone, Debug)]
@@ -40,46 +42,37 @@ pub struct Notice {
     pub note: String,
 }
 
-/// Longest note that the API takes, in bytes.
-const LONGEST_NOTE: usize = 1024;
+/// What happened to which object, and when.
+#[derive(Debug)]
+struct Told {
+    about: ObjectReference,
+    notice: Notice,
+    at: Timestamp,
+}
 
 impl Events {
-    /// Events reported by this pod.
+    /// Events reported by this pod, and who publishes them.
     #[must_use]
-    pub fn new(client: Client, instance: String) -> Self {
-        let reporter = Reporter { controller: "kaniop".to_owned(), instance: Some(instance) };
-        Self { client, reporter, told: Arc::default() }
+    pub fn new(client: Client, instance: String, clock: Clock, metrics: Metrics) -> (Self, Publisher) {
+        let (normal, queued) = mpsc::channel(QUEUED);
+        let (warnings, warnings_queued) = mpsc::channel(WARNINGS_QUEUED);
+        let publisher = Publisher::new(client, instance, (warnings_queued, queued), (clock, metrics.clone()));
+        (Self { normal, warnings, clock, metrics }, publisher)
     }
 
-    /// The same again is one more of a series; another note under the same reason is an Event of its own.
-    fn recorder(&self, about: &ObjectReference, event: &Event) -> Recorder {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= REMEMBERED {
-            told.clear();
-        }
-        let note = event.note.clone().unwrap_or_default();
-        let fresh = || Told { note: note.clone(), recorder: Recorder::new(self.client.clone(), self.reporter.clone()) };
-        let last = told.entry((about.uid.clone(), event.reason.clone())).or_insert_with(fresh);
-        if last.note != note {
-            *last = fresh();
-        }
-        last.recorder.clone()
-    }
-
-    /// Publishes. An Event that cannot be published is logged and forgotten: it must not hold up the work that it tells of.
-    pub async fn publish(&self, about: &ObjectReference, notice: Notice) {
-        let mut note = notice.note;
-        let end = (0..=LONGEST_NOTE.min(note.len())).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
-        note.truncate(end);
-        let event = Event {
-            type_: if notice.warning { EventType::Warning } else { EventType::Normal },
-            reason: notice.reason,
-            note: Some(note),
-            action: "Reconcile".to_owned(),
-            secondary: None,
-        };
-        if let Err(error) = self.recorder(about, &event).publish(&event, about).await {
-            tracing::warn!(%error, reason = event.reason, "an event could not be published");
+    /// Has an Event published soon. It must not hold up the work that it tells of: what finds no room is forgotten.
+    pub fn tell(&self, about: ObjectReference, mut notice: Notice) {
+        let end = (0..=LONGEST_NOTE.min(notice.note.len())).rev().find(|end| notice.note.is_char_boundary(*end));
+        notice.note.truncate(end.unwrap_or(0));
+        let queue = if notice.warning { &self.warnings } else { &self.normal };
+        // The version is that of a moment: with it, a repetition would look like another object.
+        let about = ObjectReference { resource_version: None, ..about };
+        match queue.try_send(Told { about, notice, at: self.clock.now() }) {
+            Ok(()) => self.metrics.event_waits(),
+            Err(error) => {
+                self.metrics.event_dropped();
+                tracing::debug!(%error, "an event was dropped");
+            }
         }
     }
 }

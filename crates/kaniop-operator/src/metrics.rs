@@ -1,5 +1,6 @@
 //! Metrics in the OpenMetrics format, and who counts what.
 
+mod backups;
 mod certificates;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+pub use backups::BackupFigures;
 use kaniop_kanidm::{Operation, Outcome, Requests};
 
 use self::certificates::Certificates;
@@ -33,6 +35,13 @@ pub struct KindLabels {
     pub kind: &'static str,
 }
 
+/// What became of an Event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct EventLabels {
+    /// `published`, `failed` or `dropped`.
+    pub outcome: &'static str,
+}
+
 /// Everything that the operator counts.
 #[derive(Clone)]
 pub struct Metrics {
@@ -40,10 +49,14 @@ pub struct Metrics {
     passes: Family<PassLabels, Counter>,
     durations: Family<KindLabels, Histogram, fn() -> Histogram>,
     changes: Family<KindLabels, Counter>,
+    events: Family<EventLabels, Counter>,
+    events_waiting: Gauge,
     leader: Gauge,
     /// Requests to all Kanidm servers.
     pub requests: Arc<Requests>,
     certificates: Certificates,
+    /// Backups of every Kanidm.
+    pub backups: BackupFigures,
 }
 
 impl Default for Metrics {
@@ -51,17 +64,32 @@ impl Default for Metrics {
         let passes = Family::<PassLabels, Counter>::default();
         let durations = Family::<KindLabels, Histogram, fn() -> Histogram>::new_with_constructor(histogram);
         let changes = Family::<KindLabels, Counter>::default();
-        let leader = Gauge::default();
+        let events = Family::<EventLabels, Counter>::default();
+        let (events_waiting, leader) = (Gauge::default(), Gauge::default());
         let requests = Arc::new(Requests::default());
         let mut registry = Registry::with_prefix("kaniop");
         registry.register("reconciliations", "Passes over objects, by how they ended", passes.clone());
         registry.register("reconcile_duration_seconds", "How long a pass took", durations.clone());
         registry.register("kanidm_changes", "Changes made on Kanidm servers", changes.clone());
+        registry.register("events", "Events, by what became of them", events.clone());
+        registry.register("events_waiting", "Events that wait to be published", events_waiting.clone());
         registry.register("leader", "1 while this operator holds the lease", leader.clone());
         registry.register_collector(Box::new(KanidmRequests(requests.clone())));
-        let certificates = Certificates::default();
+        let (backups, certificates) = (BackupFigures::default(), Certificates::default());
+        registry.register_collector(Box::new(backups.clone()));
         registry.register_collector(Box::new(certificates.clone()));
-        Self { registry: Arc::new(registry), passes, durations, changes, leader, requests, certificates }
+        Self {
+            registry: Arc::new(registry),
+            passes,
+            durations,
+            changes,
+            events,
+            events_waiting,
+            leader,
+            requests,
+            backups,
+            certificates,
+        }
     }
 }
 
@@ -79,6 +107,22 @@ impl Metrics {
     /// Something was changed on a Kanidm server for an object of this kind.
     pub fn changed(&self, kind: &'static str) {
         self.changes.get_or_create(&KindLabels { kind }).inc();
+    }
+
+    /// An Event waits to be published.
+    pub fn event_waits(&self) {
+        self.events_waiting.inc();
+    }
+
+    /// An Event that waited was published, or could not be.
+    pub fn event_ended(&self, published: bool) {
+        self.events_waiting.dec();
+        self.events.get_or_create(&EventLabels { outcome: if published { "published" } else { "failed" } }).inc();
+    }
+
+    /// An Event found no room to wait.
+    pub fn event_dropped(&self) {
+        self.events.get_or_create(&EventLabels { outcome: "dropped" }).inc();
     }
 
     /// Whether the lease is ours.

@@ -15,7 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Config, ResourceExt};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock::Clock;
 use crate::context::{Context, Options};
@@ -27,6 +27,8 @@ use crate::{cluster, engine, http};
 
 /// How long controllers may take to finish what they have begun.
 const GRACE: Duration = Duration::from_secs(20);
+/// How long publishing what they have told may take after that.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Who we are and where we listen.
 #[derive(Clone, Debug)]
@@ -82,8 +84,9 @@ pub async fn run(identity: Identity, options: Options) -> Result<(), Ended> {
     }
     tracing::info!(identity = identity.name, "leading");
     metrics.leading(true);
-    let events = Events::new(client.clone(), identity.name);
+    let (events, publisher) = Events::new(client.clone(), identity.name, clock, metrics.clone());
     let (stopped, stopping) = watch::channel(false);
+    let publishing = tokio::spawn(publisher.run(stopping.clone()));
     let (mut tasks, _stores) = start(client, options, (clock, guard, events, metrics.clone()), &stopping);
     let ended = match select(over, pin!(until_broken(&mut election, &mut tasks))).await {
         Either::Left((ended, _)) => ended,
@@ -92,6 +95,7 @@ pub async fn run(identity: Identity, options: Options) -> Result<(), Ended> {
     stopped.send_replace(true);
     if ended.is_ok() {
         wind_up(&mut election, &mut tasks).await;
+        last_words(publishing).await;
     }
     metrics.leading(false);
     ended
@@ -123,6 +127,13 @@ async fn wind_up(election: &mut Election, tasks: &mut JoinSet<()>) {
         tracing::warn!("some controllers did not end in time");
     }
     election.release().await;
+}
+
+/// Waits for what was told to be published, if that is soon.
+async fn last_words(publishing: JoinHandle<()>) {
+    if tokio::time::timeout(LAST_WORDS, publishing).await.is_err() {
+        tracing::warn!("not all events could be published in time; the others are lost");
+    }
 }
 
 async fn client() -> Result<Client, Ended> {

@@ -1,6 +1,8 @@
 //! What a process has used, as the kernel counts it.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -9,6 +11,29 @@ use anyhow::{Context, Result};
 pub(crate) fn time(pid: u32) -> Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).with_context(|| format!("process {pid}"))?;
     ticks(&stat).map(|ticks| Duration::from_secs_f64(ticks / per_second())).context("read the kernel's count of ticks")
+}
+
+/// Processor time so far of what `cargo xtask` started beside this kubeconfig, by component: `etcd` for instance. Their environment says whose
+/// they are (see `xtask/src/process.rs`).
+pub(crate) fn of_components(kubeconfig: &Path) -> Result<BTreeMap<String, Duration>> {
+    let owner = kubeconfig.parent().context("KUBECONFIG is in a folder")?.display().to_string();
+    let mut found = BTreeMap::new();
+    for process in fs::read_dir("/proc").context("list processes")?.flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // One that ended meanwhile, or is somebody else's, is none of them.
+        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+        if let Some(component) = component(&environment, &owner) {
+            *found.entry(component).or_default() += time(pid)?;
+        }
+    }
+    Ok(found)
+}
+
+/// The component that a process is marked as, if it belongs to this owner.
+fn component(environment: &[u8], owner: &str) -> Option<String> {
+    let mark = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"KANIOP_DEV_COMPONENT="))?;
+    let (component, rest) = std::str::from_utf8(mark).ok()?.split_once('|')?;
+    (rest.split_once('|')?.1 == owner).then(|| component.to_owned())
 }
 
 /// How many processors' worth of work the whole machine has done so far, and how much it could have done.
@@ -67,6 +92,14 @@ mod tests {
     #[test]
     fn the_peak_is_in_mebibytes() {
         assert_eq!(mebibytes("VmPeak:\t 9 kB\nVmHWM:\t   40960 kB\n"), Some(40.0));
+    }
+
+    #[test]
+    fn a_component_is_known_by_its_mark_and_owner() {
+        let environment = b"PATH=/bin\0KANIOP_DEV_COMPONENT=etcd||/run/one\0LANG=C\0";
+        assert_eq!(component(environment, "/run/one").as_deref(), Some("etcd"));
+        assert_eq!(component(environment, "/run/two"), None);
+        assert_eq!(component(b"PATH=/bin\0", "/run/one"), None);
     }
 
     #[test]

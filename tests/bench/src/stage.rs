@@ -1,7 +1,7 @@
 //! A stage for measurements: a namespace with a Kanidm whose server runs as a process, and an operator that can be started and ended there.
 //! Each stage has a server and a namespace of its own, so that nothing of an earlier one counts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -55,6 +55,8 @@ pub(crate) struct Stage {
     pub(crate) start: Start,
     /// How long anything may take.
     pub(crate) patience: Duration,
+    /// Kubeconfig of the administrator, which lies where the API server was started.
+    pub(crate) kubeconfig: PathBuf,
     /// Where counts are written down in words.
     pub(crate) log: PathBuf,
 }
@@ -102,20 +104,23 @@ impl Stage {
         println!("\n{} objects: {} people, {} groups", population.objects(), population.people, population.groups);
         cluster.namespace(&namespace).await;
         let server = Server::start(&programs.server).await?;
+        let ours = std::env::var_os("KUBECONFIG").context("KUBECONFIG is not set: run this by `cargo xtask bench`")?;
+        let ours = PathBuf::from(ours);
         let start = Start {
             binary: programs.operator.clone(),
-            kubeconfig: kubeconfig(cluster, &namespace, server.folder()).await?,
+            kubeconfig: kubeconfig(cluster, &ours, &namespace, server.folder()).await?,
             namespace: namespace.clone(),
             interval,
             log: programs.logs.join(format!("{namespace}.log")),
         };
         let log = programs.logs.join("counts.log");
-        let stage = Self { cluster: cluster.clone(), namespace, server, population, start, patience, log };
-        kubelet::store(cluster, &stage.namespace, KANIDM, &stage.server).await?;
+        let (cluster, kubeconfig) = (cluster.clone(), ours);
+        let stage = Self { cluster, namespace, server, population, start, patience, kubeconfig, log };
+        kubelet::store(&stage.cluster, &stage.namespace, KANIDM, &stage.server).await?;
         let operator = stage.operator()?;
-        kubelet::run_pod(cluster, &stage.namespace, KANIDM, &stage.server).await?;
+        kubelet::run_pod(&stage.cluster, &stage.namespace, KANIDM, &stage.server).await?;
         operator.stop().await?;
-        population::store(cluster, &stage.namespace, KANIDM, population).await?;
+        population::store(&stage.cluster, &stage.namespace, KANIDM, population).await?;
         Ok(stage)
     }
 
@@ -138,6 +143,17 @@ impl Stage {
             kanidm: self.server.counts().await?,
             operator: operator.counts().await?,
         })
+    }
+
+    /// Waits until the operator has told what it had to tell: events come behind the work.
+    pub(crate) async fn all_told(&self, operator: &mut Operator) -> Result<()> {
+        let deadline = Instant::now() + self.patience;
+        while operator.counts().await?.sum(|key| key == "kaniop_events_waiting") > 0.0 {
+            operator.must_run(&self.start.log)?;
+            ensure!(Instant::now() < deadline, "events still wait to be published after {:?}", self.patience);
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
     }
 
     /// Waits until the operator has read the whole server so many times more.
@@ -164,7 +180,7 @@ impl Stage {
 }
 
 /// Makes a service account that may do everything, and returns the file with its credentials.
-async fn kubeconfig(cluster: &Cluster, namespace: &str, folder: &std::path::Path) -> Result<PathBuf> {
+async fn kubeconfig(cluster: &Cluster, ours: &Path, namespace: &str, folder: &Path) -> Result<PathBuf> {
     let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), namespace);
     accounts.create(&PostParams::default(), &serde_json::from_value(json!({"metadata": {"name": ACCOUNT}}))?).await?;
     let binding = json!({
@@ -177,8 +193,7 @@ async fn kubeconfig(cluster: &Cluster, namespace: &str, folder: &std::path::Path
     let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
     let issued = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request).await?;
     let token = issued.status.context("the API server issued no token")?.token;
-    let ours = std::env::var("KUBECONFIG").context("KUBECONFIG is not set: run this by `cargo xtask bench`")?;
-    let mut config = kube::config::Kubeconfig::read_from(&ours).context("read KUBECONFIG")?;
+    let mut config = kube::config::Kubeconfig::read_from(ours).context("read KUBECONFIG")?;
     for user in &mut config.auth_infos {
         user.auth_info = Some(serde_json::from_value(json!({ "token": token }))?);
     }

@@ -6,6 +6,8 @@ use serde::de::value;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::backup::BackupStatus;
+
 /// What is known of a Kanidm. Every field is optional, so that an older status still reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -13,7 +15,8 @@ pub struct KanidmStatus {
     /// `metadata.generation` that the conditions speak of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, `Available`, `Initialized`, `Progressing`, `UpgradeBlocked`, `CertificatesValid`, and `ReplicationHealthy` where there is something to replicate with.
+    /// `Ready`, `Available`, `Initialized`, `Progressing`, `UpgradeBlocked`, `CertificatesValid`; `ReplicationHealthy` where there is something to replicate
+    /// with, `BackupHealthy` where backups are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
@@ -47,6 +50,9 @@ pub struct KanidmStatus {
     /// Pod of the primary, from when its domain is known: which one it is cannot be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary_node: Option<String>,
+    /// What is known of the backups. Absent when none are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<BackupStatus>,
 }
 
 /// One node.

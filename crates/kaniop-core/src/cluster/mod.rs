@@ -2,12 +2,18 @@
 //!
 //! [`validate`](validate::validate) may refuse a spec, with every error at once; [`build`] cannot fail. Nothing here speaks to anybody.
 
+pub mod child;
 pub mod credentials;
+mod disruption;
 pub mod domain;
+pub mod gateway;
+pub mod growth;
 pub mod hash;
 pub mod image;
+mod ingress;
 pub mod labels;
 pub mod names;
+mod network_policy;
 pub mod nodes;
 pub mod origin;
 mod pod;
@@ -22,15 +28,16 @@ mod service;
 mod statefulset;
 pub mod status;
 pub mod storage;
+mod template;
 pub mod tls;
 pub mod validate;
 pub mod version;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use uuid::Uuid;
 
+pub use child::Child;
 pub use replication::Certificates;
 pub use validate::{Refusal, ValidatedCluster, validate};
 pub use version::Images;
@@ -44,6 +51,8 @@ pub struct Surroundings<'a> {
     pub tls_hash: Option<&'a str>,
     /// The StatefulSets of this Kanidm as they are.
     pub live: &'a [StatefulSet],
+    /// Which kinds of the Gateway API are installed.
+    pub gateway: gateway::Installed,
     /// The domain that every node has to hold, once it is known.
     pub domain: Option<Uuid>,
     /// The nodes' replication certificates.
@@ -54,30 +63,30 @@ pub struct Surroundings<'a> {
     pub images: Images<'a>,
 }
 
-/// One object that a Kanidm needs.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Child {
-    /// A Secret.
-    Secret(Box<Secret>),
-    /// A Service.
-    Service(Box<Service>),
-    /// A StatefulSet.
-    StatefulSet(Box<StatefulSet>),
-}
-
-/// Every child of the cluster, in the order in which they are applied: what pods need comes before the pods.
+/// Every child of the cluster, in the order in which they are applied: what pods need comes before the pods, ways to them come last.
 #[must_use]
 pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child> {
-    let statefulsets =
-        cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
-    [
-        Child::Secret(Box::new(server_config::secret(cluster, around))),
-        Child::Service(Box::new(service::peers(cluster))),
-        Child::Service(Box::new(service::client(cluster))),
-    ]
-    .into_iter()
-    .chain(statefulsets.map(|statefulset| Child::StatefulSet(Box::new(statefulset))))
-    .collect()
+    let servers = cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
+    let mut children = vec![
+        Child::of(&server_config::secret(cluster, around)),
+        Child::of(&service::peers(cluster)),
+        Child::of(&service::client(cluster)),
+    ];
+    // Before the pods: none is ever reached by whom the policy keeps away.
+    children.extend(network_policy::policy(cluster).map(|policy| Child::of(&policy)));
+    children.extend(servers.map(|statefulset| Child::of(&statefulset)));
+    children.extend(ways(cluster, around.gateway));
+    children
+}
+
+/// What servers do without.
+fn ways(cluster: &ValidatedCluster, gateway: gateway::Installed) -> impl Iterator<Item = Child> {
+    let nodes = cluster.spec.replica_groups.iter().flat_map(|group| service::of_nodes(cluster, group));
+    let budget = disruption::budget(cluster).map(|budget| Child::of(&budget).apart());
+    let nodes = nodes.map(|service| Child::of(&service).apart());
+    let ingresses = [ingress::of_domain(cluster), ingress::of_region(cluster)];
+    let ingresses = ingresses.into_iter().flatten().map(|ingress| Child::of(&ingress).apart());
+    budget.into_iter().chain(nodes).chain(ingresses).chain(gateway::children(cluster, gateway))
 }
 
 /// Changes that are asked for and cannot be made of what exists. `Err`: nothing may be applied at all; `Ok`: the rest is applied.

@@ -11,7 +11,8 @@ use super::{Entry, Value};
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     entries: BTreeMap<Uuid, Arc<Entry>>,
-    names: HashMap<String, Uuid>,
+    /// Shared texts: while many are created, each answer makes a copy of all this.
+    names: HashMap<Arc<str>, Uuid>,
     with_credential: Arc<BTreeSet<Uuid>>,
 }
 
@@ -39,8 +40,8 @@ impl Snapshot {
     /// Takes in an entry as the server just answered it.
     pub fn insert(&mut self, entry: Entry) {
         self.remove(entry.uuid);
-        self.names.insert(entry.name.to_lowercase(), entry.uuid);
-        self.names.insert(entry.spn.to_lowercase(), entry.uuid);
+        self.names.insert(entry.name.to_lowercase().into(), entry.uuid);
+        self.names.insert(entry.spn.to_lowercase().into(), entry.uuid);
         self.entries.insert(entry.uuid, Arc::new(entry));
     }
 
@@ -49,8 +50,8 @@ impl Snapshot {
         let Some(gone) = self.entries.remove(&uuid) else { return };
         for name in [&gone.name, &gone.spn] {
             let name = name.to_lowercase();
-            if self.names.get(&name) == Some(&uuid) {
-                self.names.remove(&name);
+            if self.names.get(name.as_str()) == Some(&uuid) {
+                self.names.remove(name.as_str());
             }
         }
     }
@@ -90,7 +91,7 @@ impl Snapshot {
     /// The entry that the server would find under this name, SPN or UUID.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<&Entry> {
-        let by_name = self.names.get(&id.to_lowercase());
+        let by_name = self.names.get(id.to_lowercase().as_str());
         by_name.copied().or_else(|| Uuid::parse_str(id).ok()).and_then(|uuid| self.get(uuid))
     }
 }

@@ -62,7 +62,7 @@ impl Clusters {
         self.store(scene, &made.secret(scene.cluster), &name).await?;
         if known.is_some() {
             let note = "The server refused the operator's token (revoked, or of another domain); a new one was made and stored.";
-            self.tell(scene.kanidm, true, "TokenReplaced", note).await;
+            self.tell(scene.kanidm, true, "TokenReplaced", note);
         }
         self.logins.reset(&key(scene.kanidm));
         match self.try_token(scene, &Connection { endpoint, token }) {
@@ -185,7 +185,7 @@ impl Clusters {
         let stored = observe::stored(&self.ctx, scene.owner, &names::admin_secret(&scene.cluster.name)).await?;
         self.reset_passwords(scene, &stored, domain).await?;
         let note = "The server refused the stored password of idm_admin; those of admin and idm_admin were set anew and stored.";
-        self.tell(scene.kanidm, true, "PasswordsReset", note).await;
+        self.tell(scene.kanidm, true, "PasswordsReset", note);
         let what =
             "The administrators' passwords were set anew; the operator logs in with them in a moment.".to_owned();
         Err(Stop::Here(Access::Pending(what), Some(LOCKED)))

@@ -110,6 +110,11 @@ impl Clusters {
     }
 
     async fn steps(&self, scene: &Scene<'_>, stored: &Stored, progress: &mut Progress) -> Result<(), Stop> {
+        if let Some((domain, Verdict::Mismatch)) = scene.verdict {
+            progress.domain = scene.verdict;
+            self.ctx.targets.remove(&key(scene.kanidm));
+            return Err(mismatch(scene, pinned(scene), domain));
+        }
         let primary = scene.servers.pods.iter().find(|pod| pod.name == scene.cluster.primary && pod.started);
         let Some(primary) = primary else {
             if scene.cluster.replicas() == 0 {
@@ -123,17 +128,13 @@ impl Clusters {
             return self.without_helper(scene, stored, primary, stop).await;
         };
         progress.domain = Some((domain, verdict));
-        if verdict == Verdict::Mismatch {
-            self.ctx.targets.remove(&key(scene.kanidm));
-            return Err(mismatch(scene, pinned(scene), domain));
-        }
         if verdict == Verdict::Replaced {
             let note = format!(
                 "Pod '{}' holds another domain, {domain}, than before: its database was lost, or replaced by that of a node of elsewhere. \
                  Its administrators are set up anew.",
                 primary.name
             );
-            self.tell(scene.kanidm, true, "DatabaseReplaced", &note).await;
+            self.tell(scene.kanidm, true, "DatabaseReplaced", &note);
         }
         let administrators = self.administrators(scene, stored, domain).await?;
         progress.admin_secret = true;
@@ -179,7 +180,7 @@ impl Clusters {
             _ => {
                 let made = self.reset_passwords(scene, stored, domain).await?;
                 let note = "The passwords of admin and idm_admin were set and stored.";
-                self.tell(scene.kanidm, false, "Bootstrapped", note).await;
+                self.tell(scene.kanidm, false, "Bootstrapped", note);
                 Ok(made)
             }
         }
@@ -281,8 +282,9 @@ fn taken(name: &str) -> String {
 
 fn mismatch(scene: &Scene<'_>, pinned: Option<&str>, seen: Uuid) -> Stop {
     let message = format!(
-        "Pod '{}' holds the domain {seen}, but this Kanidm's is {}: its volume was emptied or exchanged. Nothing is done to it. Bring the volume \
-         back, or, if the new domain is meant, remove status.domainUuid: `kubectl patch kanidm {} -n {} --subresource=status --type=merge -p \
+        "Pod '{}' holds the domain {seen}, but this Kanidm's is {}: its volume was emptied or exchanged. Nothing is done to it, and \
+         no node copies it. Bring the volume back, or restore a backup. Only where the data on every other node and claim may be lost, take the new \
+         domain by removing status.domainUuid: `kubectl patch kanidm {} -n {} --subresource=status --type=merge -p \
          '{{\"status\":{{\"domainUuid\":null}}}}'`.",
         scene.cluster.primary,
         pinned.unwrap_or("unknown"),

@@ -60,17 +60,17 @@ impl Clusters {
                 continue;
             }
             let known = self.memory(key).reports;
-            let known = known.get(&pod.name).filter(|(run, _)| pod.run.as_ref() == Some(run)).map(|(_, node)| node);
-            if let Some(known) =
-                known.filter(|node| pod.ready && node.certificate.is_some() || !is_possible(&cluster.storage))
-            {
+            let known = known.get(&pod.name).filter(|(run, _)| pod.ready && pod.run.as_ref() == Some(run));
+            let is_whole = |node: &&NodeSeen| node.certificate.is_some() || !is_possible(&cluster.storage);
+            if let Some(known) = known.map(|(_, node)| node).filter(is_whole) {
                 nodes.seen.push(known.clone());
                 continue;
             }
             match exec::helper::<NodeReport>(&self.ctx, &key.namespace, &pod.name, &["report"]).await {
                 Ok(report) => {
                     let node = seen(&pod.name, report);
-                    if let Some(run) = pod.run.clone() {
+                    // What a node that does not serve tells is not its last word: it may join.
+                    if let Some(run) = pod.run.clone().filter(|_| pod.ready) {
                         self.remember(key, |memory| {
                             memory.reports.insert(pod.name.clone(), (run, node.clone()));
                         });

@@ -105,7 +105,7 @@ impl Clusters {
                         "Pod '{}' shows the renewed certificate of Secret '{secret}', without a restart.",
                         pod.name
                     );
-                    self.tell(rollout.valid.kanidm, false, "CertificateReloaded", &note).await;
+                    self.tell(rollout.valid.kanidm, false, "CertificateReloaded", &note);
                 }
                 Some(true)
             }

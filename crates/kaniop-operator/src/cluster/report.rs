@@ -15,29 +15,30 @@ use super::Clusters;
 use crate::error::Error;
 use crate::events::Notice;
 
-/// Condition, status and reason of a certificate that ends soon. Whatever else is wrong with one, `Ready` tells.
-const EXPIRING: (&str, &str, &str) = ("CertificatesValid", "False", "CertificateExpiring");
+/// Conditions that are told by an Event of their own: which, when, and as what. Whatever else is wrong with a certificate, `Ready` tells.
+const TOLD: [(&str, fn(&Condition) -> bool, &str); 2] = [
+    ("UpgradeBlocked", |condition| condition.status == "True", "UpgradeBlocked"),
+    ("CertificatesValid", |condition| condition.reason == "CertificateExpiring", "CertificateExpiring"),
+];
 
 impl Clusters {
     /// Writes the status of this world, if it is another one than before.
     pub(super) async fn report(&self, world: &World<'_>, now: Timestamp) -> Result<(), Error> {
         let old = world.kanidm.status.as_ref();
         let new = status(world, now);
-        let written = crate::status::write(&self.ctx, world.kanidm, old, &new).await?;
+        let written = crate::status::write(&self.ctx, world.kanidm, old, &new).await?.is_some();
         let (before, after) = (old.and_then(ready), ready(&new));
         if let Some(after) = after.filter(|after| written && is_worse(before, after)) {
-            self.tell(world.kanidm, true, event_reason(&after.reason), &after.message).await;
+            self.tell(world.kanidm, true, event_reason(&after.reason), &after.message);
         }
-        for (kind, truth, reason) in [("UpgradeBlocked", "True", "UpgradeBlocked"), EXPIRING] {
-            let of = |status: &KanidmStatus| {
+        for (kind, is_told, event) in TOLD {
+            let found = |status: &KanidmStatus| {
                 let found = status.conditions.iter().flatten().find(|condition| condition.type_ == kind);
-                found.filter(|condition| condition.status == truth).cloned()
+                found.filter(|condition| is_told(condition)).cloned()
             };
-            let (before, after) = (old.and_then(of), of(&new));
-            let turned = |after: &Condition| before.as_ref().is_none_or(|before| before.reason != after.reason);
-            let is_told = |after: &Condition| kind != EXPIRING.0 || after.reason == EXPIRING.2;
-            if let Some(after) = after.filter(|after| written && is_told(after) && turned(after)) {
-                self.tell(world.kanidm, true, reason, &after.message).await;
+            let before = old.and_then(found).map(|condition| condition.reason);
+            if let Some(after) = found(&new).filter(|after| written && before.as_ref() != Some(&after.reason)) {
+                self.tell(world.kanidm, true, event, &after.message);
             }
         }
         Ok(())
@@ -71,16 +72,16 @@ impl Clusters {
         after.extend(conditions.iter().filter(|condition| condition.type_ != ready.type_).cloned());
         after.sort_by(|a, b| a.type_.cmp(&b.type_));
         let new = KanidmStatus { conditions: Some(after), ..old.cloned().unwrap_or_default() };
-        let written = crate::status::write(&self.ctx, kanidm, old, &new).await?;
+        let written = crate::status::write(&self.ctx, kanidm, old, &new).await?.is_some();
         if written && is_worse(before, &ready) {
-            self.tell(kanidm, true, event_reason(&ready.reason), &ready.message).await;
+            self.tell(kanidm, true, event_reason(&ready.reason), &ready.message);
         }
         Ok(())
     }
 
-    pub(super) async fn tell(&self, kanidm: &Kanidm, warning: bool, reason: &str, note: &str) {
+    pub(super) fn tell(&self, kanidm: &Kanidm, warning: bool, reason: &str, note: &str) {
         let notice = Notice { warning, reason: reason.to_owned(), note: note.to_owned() };
-        self.ctx.events.publish(&kanidm.object_ref(&()), notice).await;
+        self.ctx.events.tell(kanidm.object_ref(&()), notice);
     }
 }
 

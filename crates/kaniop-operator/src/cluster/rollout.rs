@@ -7,9 +7,10 @@ use kaniop_core::cluster::leaving;
 use kaniop_core::cluster::rollout::{self, Measure, Outdated, Standing};
 use kaniop_core::cluster::status::TlsSeen;
 
+use super::children::Children;
 use super::look::Known;
 use super::observe::Servers;
-use super::pass::{Children, Valid};
+use super::pass::Valid;
 use super::{Clusters, key};
 use crate::apply;
 use crate::error::Error;
@@ -64,7 +65,7 @@ impl Clusters {
         apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
         let what = next.outdated.map_or("", Outdated::in_words);
         let note = format!("Pod '{}' is restarted to take over {what}.", pod.name);
-        self.tell(valid.kanidm, false, "PodRestarted", &note).await;
+        self.tell(valid.kanidm, false, "PodRestarted", &note);
         Ok(Some(pod.name.clone()))
     }
 
@@ -95,7 +96,7 @@ impl Clusters {
              spec.persistentVolumeClaimRetentionPolicy says otherwise.",
             pods.join(", ")
         );
-        self.tell(valid.kanidm, false, "NodeRemoved", &note).await;
+        self.tell(valid.kanidm, false, "NodeRemoved", &note);
     }
 }
 

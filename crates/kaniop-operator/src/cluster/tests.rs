@@ -1,15 +1,20 @@
 //! The loop of the servers beside an API server in memory, up to the point where it would speak into a pod.
 
+mod backup;
 mod bootstrap;
 mod certificate;
 mod gate;
+mod growth;
+mod network;
 mod reload;
+mod replication;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::gateway::Installed;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector;
 use serde_json::{Value as Json, json};
@@ -18,7 +23,7 @@ use super::Clusters;
 use crate::clock::Clock;
 use crate::context::{Context, Options};
 use crate::error::Error;
-use crate::events::Events;
+use crate::events::{Events, Publisher};
 use crate::leader::Guard;
 use crate::metrics::Metrics;
 use crate::picture::Rules;
@@ -41,6 +46,7 @@ fn secret(name: &str) -> String {
 /// One life of the operator: everything that it forgets when it dies.
 struct Life {
     clusters: Clusters,
+    publisher: tokio::sync::Mutex<Publisher>,
     _writers: (reflector::store::Writer<Kanidm>, reflector::store::Writer<Namespace>),
 }
 
@@ -51,8 +57,10 @@ impl Life {
         guard.renewed_at(clock.elapsed());
         let ((kanidms, kanidm_writer), (namespaces, namespace_writer)) = (reflector::store(), reflector::store());
         let interval = Duration::from_secs(60);
+        let metrics = Metrics::default();
+        let (events, publisher) = Events::new(client.clone(), "test".to_owned(), clock, metrics.clone());
         let ctx = Context {
-            events: Events::new(client.clone(), "test".to_owned()),
+            events,
             targets: Arc::new(Targets::new(interval)),
             options: Options {
                 image: "kaniop:1".to_owned(),
@@ -60,15 +68,24 @@ impl Life {
                 namespace: None,
                 pictures: Rules::new(Vec::new()).unwrap(),
             },
-            metrics: Metrics::default(),
+            metrics,
             client,
             clock,
             guard,
             kanidms,
             namespaces,
         };
-        let (retry, logins, memories) = (Retry::default(), Retry::default(), Mutex::default());
-        Self { clusters: Clusters { ctx, retry, logins, memories }, _writers: (kanidm_writer, namespace_writer) }
+        let (retry, logins) = (Retry::default(), Retry::default());
+        let (memories, gateway) = (Mutex::default(), Mutex::default());
+        let clusters = Clusters { ctx, retry, logins, memories, gateway };
+        Self { clusters, publisher: tokio::sync::Mutex::new(publisher), _writers: (kanidm_writer, namespace_writer) }
+    }
+
+    /// A pass, and what it told is published.
+    async fn pass(&self, kanidm: &Kanidm) -> Result<Action, Error> {
+        let passed = Box::pin(self.clusters.pass(kanidm)).await;
+        self.publisher.lock().await.drain().await;
+        passed
     }
 }
 
@@ -154,7 +171,7 @@ impl World {
 
     async fn pass(&self) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        self.life.clusters.pass(&kanidm).await
+        self.life.pass(&kanidm).await
     }
 
     fn ready(&self) -> (String, String) {
@@ -233,23 +250,33 @@ async fn a_deleted_child_comes_back() {
 }
 
 #[tokio::test]
-async fn only_what_is_ours_and_not_wanted_is_pruned() {
-    let world = World::running().await;
+async fn of_every_kind_only_what_is_ours_and_not_wanted_is_pruned() {
     let labels = json!({"kanidm.kaniop.rs/cluster": "idm", "app.kubernetes.io/managed-by": "kaniop-kanidm"});
     let owner = json!([{"apiVersion": "kaniop.rs/v1beta1", "kind": "Kanidm", "name": "idm", "uid": "owner", "controller": true}]);
-    let mut password_labels = labels.clone();
-    password_labels["kaniop.rs/secret-type"] = json!("admin-passwords");
-    world.shelf.put(
-        &service("left-over"),
-        json!({"metadata": {"name": "left-over", "labels": labels, "ownerReferences": owner}}),
-    );
-    world.shelf.put(&service("not-ours"), json!({"metadata": {"name": "not-ours", "labels": labels}}));
-    world.shelf.put(
-        &secret("passwords"),
-        json!({"metadata": {"name": "passwords", "labels": password_labels, "ownerReferences": owner}}),
-    );
-    world.pass().await.unwrap();
-    assert_eq!(world.shelf.writes(), [format!("DELETE {}", service("left-over"))]);
+    for kind in
+        kaniop_core::cluster::child::prunable(Installed::default().with("v1", &["HTTPRoute", "BackendTLSPolicy"]))
+    {
+        let path = |name: &str| {
+            let root = if kind.group.is_empty() { "api" } else { "apis" };
+            format!("/{root}/{}/namespaces/default/{}/{name}", kind.api_version, kind.plural)
+        };
+        let world = World::running().await;
+        network::install_gateway_api(&world, "v1", &["HTTPRoute", "BackendTLSPolicy"]);
+        world.life.clusters.gateway.lock().unwrap().take();
+        let mut password_labels = labels.clone();
+        password_labels["kaniop.rs/secret-type"] = json!("admin-passwords");
+        for (name, labels, owner) in [
+            ("left-over", &labels, &owner),
+            ("not-controlled", &labels, &json!([])),
+            ("not-labelled", &json!({}), &owner),
+            ("credentials", &password_labels, &owner),
+        ] {
+            let metadata = json!({"name": name, "labels": labels, "ownerReferences": owner});
+            world.shelf.put(&path(name), json!({"metadata": metadata}));
+        }
+        world.pass().await.unwrap();
+        assert_eq!(world.shelf.writes(), [format!("DELETE {}", path("left-over"))], "{}", kind.kind);
+    }
 }
 
 #[tokio::test]
@@ -339,6 +366,7 @@ async fn a_pass_that_fails_leaves_no_ready_behind_keeps_the_rest_and_is_told_onc
         let kanidm: Kanidm = serde_json::from_value(world.shelf.get(KANIDM).unwrap()).unwrap();
         let error = world.pass().await.unwrap_err();
         world.life.clusters.failed(&kanidm, &error).await;
+        world.life.publisher.lock().await.drain().await;
     }
     let (verdict, message) = world.ready();
     assert_eq!(verdict, "Unknown ConnectionFailed");

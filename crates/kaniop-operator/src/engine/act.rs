@@ -47,7 +47,7 @@ impl<K: Managed> Engine<K> {
             self.ctx.guard.check()?;
             match usable.target.execute(&step).await {
                 Ok(_) => {
-                    self.announce(object, &step, &plan.changes).await;
+                    self.announce(object, &step, &plan.changes);
                     progress.managed = plan.managed;
                 }
                 Err(KanidmError::UuidTaken) if matches!(step, Step::Create { .. }) => {
@@ -93,6 +93,11 @@ impl<K: Managed> Engine<K> {
         self.pace.wait(&key(object), object.meta().generation, plan, self.ctx.clock.elapsed())
     }
 
+    /// How long it is until an object that was given a part is looked at for more.
+    pub(super) fn rest(&self, object: &K) -> Option<Duration> {
+        self.pace.rest(&key(object), object.meta().generation, self.ctx.clock.elapsed())
+    }
+
     /// Sends what was refused together one by one, so that one value that the server refuses keeps no other from its place. Returns what was refused.
     async fn apart(
         &self,
@@ -105,7 +110,7 @@ impl<K: Managed> Engine<K> {
         for (field, step) in fields.iter().zip(step.parts()) {
             self.ctx.guard.check()?;
             match usable.target.execute(&step).await {
-                Ok(_) => self.announce(object, &step, &[field]).await,
+                Ok(_) => self.announce(object, &step, &[field]),
                 Err(error) => {
                     let finding = Finding { reason: error.reason(), message: format!("{field}: {error}") };
                     refused.push((step, finding));
@@ -115,7 +120,7 @@ impl<K: Managed> Engine<K> {
         Ok(refused)
     }
 
-    async fn announce(&self, object: &K, step: &Step, changes: &[&'static str]) {
+    fn announce(&self, object: &K, step: &Step, changes: &[&'static str]) {
         let fields = changes.join(", ");
         let in_sync = object
             .identity_status()
@@ -140,11 +145,11 @@ impl<K: Managed> Engine<K> {
         tracing::info!(reason, note, "changed on the server");
         self.ctx.metrics.changed(K::KIND);
         let notice = Notice { warning: reason == "EntryRecreated", reason: reason.to_owned(), note };
-        self.ctx.events.publish(&object.object_ref(&()), notice).await;
+        self.ctx.events.tell(object.object_ref(&()), notice);
     }
 
-    pub(super) async fn announce_deletion(&self, object: &K, step: &Step) {
-        self.announce(object, step, &[]).await;
+    pub(super) fn announce_deletion(&self, object: &K, step: &Step) {
+        self.announce(object, step, &[]);
     }
 }
 

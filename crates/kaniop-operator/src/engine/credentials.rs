@@ -159,10 +159,10 @@ impl<K: Managed> Engine<K> {
         Ok(Err(Finding { reason: Reason::NameConflict, message }))
     }
 
-    async fn tell(&self, object: &K, reason: &str, note: &str) {
+    fn tell(&self, object: &K, reason: &str, note: &str) {
         tracing::info!(reason, note, "credentials");
         let notice = Notice { warning: false, reason: reason.to_owned(), note: note.to_owned() };
-        self.ctx.events.publish(&object.object_ref(&()), notice).await;
+        self.ctx.events.tell(object.object_ref(&()), notice);
     }
 }
 

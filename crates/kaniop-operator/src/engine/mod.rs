@@ -4,6 +4,7 @@
 
 mod act;
 mod assess;
+mod behind;
 mod claims;
 mod credentials;
 mod pace;
@@ -38,6 +39,7 @@ use tokio_stream::wrappers::{BroadcastStream, UnboundedReceiverStream};
 use tracing::Instrument;
 
 use self::assess::Assessment;
+use self::behind::Behind;
 use self::claims::Claims;
 use self::pace::Pace;
 use self::places::Places;
@@ -118,6 +120,7 @@ pub struct Engine<K: Managed> {
     claims: Arc<Claims>,
     places: Places<K>,
     pace: Pace,
+    behind: Behind,
     /// Turns of passes that need no server.
     idle: Arc<Semaphore>,
     looks: picture::Looks,
@@ -196,7 +199,8 @@ impl<K: Managed> Engine<K> {
         let (places, back) = Places::new(store.clone());
         let (idle, looks) = (Arc::new(Semaphore::new(IDLE_PASSES)), picture::Looks::default());
         let (retry, settled) = (Retry::default(), Mutex::default());
-        (Self { ctx, retry, settled, store, claims, places, pace: Pace::default(), idle, looks }, back)
+        let (pace, behind) = (Pace::default(), Behind::default());
+        (Self { ctx, retry, settled, store, claims, places, pace, behind, idle, looks }, back)
     }
 
     /// Waits for a turn at the object's server, or among those that have none.
@@ -247,7 +251,12 @@ impl<K: Managed> Engine<K> {
             return true;
         }
         let assessed = self.assess(object).0;
-        self.settled().get(&key(object)).is_none_or(|settled| !settled.same(&assessed))
+        let held_back = matches!(&assessed, Assessment::Planned(plan) if self.held_back(object, plan).is_some());
+        self.settled().get(&key(object)).is_none_or(|settled| match settled {
+            // Its last pass has set a timer for when it may go on.
+            Assessment::Planned(_) if held_back => false,
+            settled => !settled.same(&assessed),
+        })
     }
 
     fn settled(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Assessment>> {

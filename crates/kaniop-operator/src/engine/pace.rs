@@ -42,6 +42,13 @@ impl Pace {
         again.then(|| last.at + PAUSE - now)
     }
 
+    /// How long it is until an object that was given a part is looked at for more.
+    pub(super) fn rest(&self, key: &ObjectKey, generation: Option<i64>, now: Duration) -> Option<Duration> {
+        let parts = self.lock();
+        let last = parts.get(key).filter(|last| last.is_recent(generation, now))?;
+        Some(last.at + PAUSE - now)
+    }
+
     /// This plan is carried out now.
     pub(super) fn given(&self, key: &ObjectKey, generation: Option<i64>, plan: &Plan, now: Duration) {
         let mut parts = self.lock();
@@ -110,6 +117,7 @@ mod tests {
         let pace = Pace::default();
         assert_eq!(turn(&pace, 1, &partial(&["description", "members"]), 100), None);
         assert_eq!(turn(&pace, 1, &partial(&["members"]), 103), Some(at(17)));
+        assert_eq!((pace.rest(&key(), Some(1), at(103)), pace.rest(&key(), Some(2), at(103))), (Some(at(17)), None));
         assert_eq!(turn(&pace, 1, &Plan::default(), 104), None);
         assert_eq!(turn(&pace, 1, &partial(&["members"]), 105), None, "it was whole in between");
         assert_eq!(turn(&pace, 1, &partial(&["members"]), 125), None);

@@ -64,6 +64,9 @@ impl Extras {
 
 impl<K: Managed> Engine<K> {
     pub(super) async fn pass(&self, object: Arc<K>) -> Result<Action, Error> {
+        if self.behind.is(object.as_ref()) {
+            return Ok(Action::await_change());
+        }
         if object.meta().deletion_timestamp.is_some() {
             return self.remove(object).await;
         }
@@ -88,15 +91,16 @@ impl<K: Managed> Engine<K> {
     }
 
     async fn carry_out(&self, object: Arc<K>, plan: Plan, usable: Usable) -> Result<Action, Error> {
-        if (plan.entry.is_some() || plan.step.is_some()) && self.add_finalizer(&object).await? {
-            // The object's own change brings it here again.
+        let holds_on = plan.entry.is_some() || plan.step.is_some();
+        let Some(object) = self.with_finalizer(object, holds_on).await? else {
+            // Its watch event is on the way.
             return Ok(Action::await_change());
-        }
+        };
         if let Some(wait) = self.held_back(&object, &plan) {
             return Ok(Action::requeue(wait));
         }
         if let Some(status) = additions_to_come(object.as_ref(), &plan) {
-            status::write(&self.ctx, object.as_ref(), object.identity_status(), &status).await?;
+            self.write_status(&object, &status).await?;
             return Ok(Action::await_change());
         }
         let acted = self.act(&object, plan, &usable).await?;
@@ -118,7 +122,7 @@ impl<K: Managed> Engine<K> {
                 Gathered::All => {}
                 Gathered::Failed(error) => failure = Some(error),
                 Gathered::Before(status) => {
-                    status::write(&self.ctx, object.as_ref(), object.identity_status(), status.as_ref()).await?;
+                    self.write_status(&object, &status).await?;
                     return Ok(Action::await_change());
                 }
             }
@@ -128,7 +132,7 @@ impl<K: Managed> Engine<K> {
             let blocked = plan.step.is_some() || !plan.findings.is_empty();
             let due = self.report(&object, &Outcome::Answered { entry, plan: &plan }, &extras).await?;
             self.retry.reset(&key(object.as_ref()));
-            let recheck = acted.wait.or(blocked.then_some(LONGEST));
+            let recheck = acted.wait.or_else(|| blocked.then(|| self.rest(&object).unwrap_or(LONGEST)));
             let next = due.into_iter().chain(recheck).chain(extras.credentials.due).min();
             return Ok(next.map_or_else(Action::await_change, |after| Action::requeue(after.min(FURTHEST))));
         };
@@ -178,17 +182,23 @@ impl<K: Managed> Engine<K> {
 
     /// Makes the status name the entry, before anything is done to it that would hide whose it is.
     async fn pin(&self, object: &K, plan: &Plan) -> Result<(), Error> {
-        let old = object.identity_status();
-        let mut status = old.cloned().unwrap_or_default();
+        let mut status = object.identity_status().cloned().unwrap_or_default();
         status.uuid = plan.entry.map(|uuid| uuid.to_string());
         status.adopted = plan.adopted.then_some(true);
-        if status::write(&self.ctx, object, old, &status).await? && plan.adopted {
+        if self.write_status(object, &status).await? && plan.adopted {
             let note =
                 format!("the entry was there before and is taken over, UUID {}", status.uuid.unwrap_or_default());
             let notice = Notice { warning: false, reason: "EntryAdopted".to_owned(), note };
-            self.ctx.events.publish(&object.object_ref(&()), notice).await;
+            self.ctx.events.tell(object.object_ref(&()), notice);
         }
         Ok(())
+    }
+
+    /// Returns whether anything was written.
+    async fn write_status(&self, object: &K, status: &IdentityStatus) -> Result<bool, Error> {
+        let made = status::write(&self.ctx, object, object.identity_status(), status).await?;
+        self.behind.wrote(object, made.as_deref());
+        Ok(made.is_some())
     }
 
     pub(super) fn settle(&self, object: &K, assessment: Assessment) {
@@ -250,15 +260,14 @@ impl<K: Managed> Engine<K> {
             managed: managed.filter(|managed| !managed.is_empty()),
             conditions: Some(conditions.clone()),
         };
-        let written = status::write(&self.ctx, object, old, &new).await?;
-        if written {
-            self.tell_of_a_turn(object, before, ready).await;
+        if self.write_status(object, &new).await? {
+            self.tell_of_a_turn(object, before, ready);
         }
         Ok(due)
     }
 
     /// An Event when `Ready` turns for the worse.
-    async fn tell_of_a_turn(&self, object: &K, before: &[Condition], ready: Option<&Condition>) {
+    fn tell_of_a_turn(&self, object: &K, before: &[Condition], ready: Option<&Condition>) {
         let seen = before.iter().find(|condition| condition.type_ == "Ready");
         let Some(ready) = ready.filter(|ready| ready.status != "True") else { return };
         if seen.is_some_and(|seen| (&seen.status, &seen.reason) == (&ready.status, &ready.reason)) {
@@ -269,7 +278,7 @@ impl<K: Managed> Engine<K> {
             reason: event_reason(&ready.reason),
             note: ready.message.clone(),
         };
-        self.ctx.events.publish(&object.object_ref(&()), notice).await;
+        self.ctx.events.tell(object.object_ref(&()), notice);
     }
 }
 

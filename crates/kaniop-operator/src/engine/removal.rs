@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kaniop_core::identity::{self, Deletion, Finding, Obstacle, Outcome};
 use kaniop_core::reason::Reason;
 use kube::ResourceExt;
@@ -34,7 +35,7 @@ impl<K: Managed> Engine<K> {
             self.ctx.guard.check()?;
             match target.execute(step).await {
                 Ok(_) => {
-                    self.announce_deletion(&object, step).await;
+                    self.announce_deletion(&object, step);
                     return self.release(&object).await;
                 }
                 Err(error) => {
@@ -47,7 +48,7 @@ impl<K: Managed> Engine<K> {
             Deletion::Release(note) => {
                 if let Some(note) = note {
                     let notice = Notice { warning: true, reason: "EntryLeftBehind".to_owned(), note };
-                    self.ctx.events.publish(&object.object_ref(&()), notice).await;
+                    self.ctx.events.tell(object.object_ref(&()), notice);
                 }
                 self.release(&object).await
             }
@@ -103,15 +104,22 @@ impl<K: Managed> Engine<K> {
         Ok(definition.is_none_or(|definition| definition.metadata.deletion_timestamp.is_some()))
     }
 
-    /// Adds our finalizer before the first write. Returns whether it had to.
-    pub(super) async fn add_finalizer(&self, object: &K) -> Result<bool, Error> {
-        if object.finalizers().iter().any(|finalizer| finalizer == K::FINALIZER) {
-            return Ok(false);
+    /// The object with our finalizer, which comes before the first write, if it needs one. `None` when it was changed by somebody else or is gone.
+    pub(super) async fn with_finalizer(&self, object: Arc<K>, needed: bool) -> Result<Option<Arc<K>>, Error> {
+        if !needed || object.finalizers().iter().any(|finalizer| finalizer == K::FINALIZER) {
+            return Ok(Some(object));
         }
         let mut finalizers = object.finalizers().to_vec();
         finalizers.push(K::FINALIZER.to_owned());
-        self.write_finalizers(object, finalizers).await?;
-        Ok(true)
+        let Some(made) = self.write_finalizers(&object, finalizers).await? else { return Ok(None) };
+        self.behind.wrote(object.as_ref(), made.resource_version.as_deref());
+        // The patch named the version that was read, so all else is as it was, unless an admission webhook had a hand in it.
+        if made.generation != object.meta().generation || made.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        let mut object = Arc::unwrap_or_clone(object);
+        *object.meta_mut() = ObjectMeta { managed_fields: None, ..made };
+        Ok(Some(Arc::new(object)))
     }
 
     async fn release(&self, object: &K) -> Result<Action, Error> {
@@ -123,14 +131,15 @@ impl<K: Managed> Engine<K> {
         Ok(Action::await_change())
     }
 
-    /// Carries the version that was read, so that the finalizer of somebody else is never lost.
-    async fn write_finalizers(&self, object: &K, finalizers: Vec<String>) -> Result<(), Error> {
+    /// Carries the version that was read, so that the finalizer of somebody else is never lost. Returns what this made; `None` when the
+    /// object is gone.
+    async fn write_finalizers(&self, object: &K, finalizers: Vec<String>) -> Result<Option<ObjectMeta>, Error> {
         self.ctx.guard.check()?;
         let api: Api<K> = Api::namespaced(self.ctx.client.clone(), &object.namespace().unwrap_or_default());
         let patch = json!({"metadata": {"resourceVersion": object.resource_version(), "finalizers": finalizers}});
         match api.patch_metadata(&object.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Ok(made) => Ok(Some(made.metadata)),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -139,5 +148,6 @@ impl<K: Managed> Engine<K> {
         self.settled().remove(&key(object));
         self.retry.reset(&key(object));
         self.pace.forget(&key(object));
+        self.behind.forget(&key(object));
     }
 }

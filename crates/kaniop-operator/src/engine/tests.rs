@@ -36,6 +36,35 @@ async fn a_person_is_created_with_one_request_and_is_ready_by_what_the_server_an
 }
 
 #[tokio::test]
+async fn what_the_watch_still_shows_of_versions_that_we_have_replaced_asks_nobody_anything() {
+    let world = People::with(alice()).await;
+    let life = world.live().await;
+    let stale = world.object().unwrap();
+    life.pass(stale.clone()).await.unwrap();
+    assert_eq!(world.condition("Ready"), is("True", "Ready"), "one pass is enough");
+    let calls = world.faults.calls();
+    life.pass(stale.clone()).await.unwrap();
+    assert_eq!(world.faults.calls(), calls);
+    world.edit(|object| object["spec"]["personAttributes"]["displayname"] = json!("Alice B."));
+    life.pass(stale).await.unwrap();
+    assert_eq!(world.faults.calls(), calls);
+    world.settle(&life).await;
+    assert_eq!(world.entries("alice")[0]["displayname"], "Alice B.", "somebody else's change is seen");
+}
+
+#[tokio::test]
+async fn an_object_that_was_changed_since_it_was_seen_gets_no_finalizer_and_no_entry() {
+    let world = People::with(alice()).await;
+    let life = world.live().await;
+    let stale = world.object().unwrap();
+    world.edit(|object| object["metadata"]["labels"] = json!({"by": "somebody"}));
+    assert!(life.pass(stale.clone()).await.is_err(), "it is tried again");
+    world.delete();
+    life.pass(stale).await.unwrap();
+    assert_eq!((world.entries("alice").len(), world.writes().entries), (0, 0));
+}
+
+#[tokio::test]
 async fn a_value_changed_behind_our_back_is_set_again_with_one_event() {
     let world = People::with(alice()).await;
     let life = world.live().await;
@@ -231,7 +260,7 @@ async fn nothing_is_sent_when_the_lease_is_in_doubt() {
     let world = People::with(alice()).await;
     let life = world.live().await;
     life.engine.ctx.guard.close();
-    assert!(matches!(life.engine.pass(world.object().unwrap()).await, Err(crate::error::Error::NotLeader)));
+    assert!(matches!(life.pass(world.object().unwrap()).await, Err(crate::error::Error::NotLeader)));
     assert_eq!((world.writes().kubernetes, world.writes().entries), (0, 0));
 }
 

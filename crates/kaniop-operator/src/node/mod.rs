@@ -1,7 +1,10 @@
 //! `kaniop node …`: the helper inside a server's pod, whose image holds nothing but the server. It answers in JSON on stdout, errors too, and is
 //! started by the kubelet (install, ready) or through the API server (the others). It never speaks to Kubernetes or over the network.
 
+mod backups;
 mod install;
+mod on_demand;
+mod proofs;
 mod reload;
 
 use std::fs;
@@ -51,6 +54,10 @@ enum Command {
         #[arg(required = true)]
         names: Vec<String>,
     },
+    /// Tell every file in the folder of backups, and what it proves.
+    Backups(backups::Backups),
+    /// Make a backup beside the server, prove it, and tell it.
+    Backup(on_demand::Backup),
 }
 
 /// Does what is asked and prints the answer.
@@ -70,6 +77,8 @@ pub fn run(node: Node) -> ExitCode {
             print(&answer(runtime.block_on(reload::reload(socket, Path::new(TLS_PATH), &hash))))
         }
         Command::RecoverAccounts { names } => print(&answer(runtime.block_on(recover_accounts(socket, &names)))),
+        Command::Backups(asked) => print(&answer(backups::backups(&asked))),
+        Command::Backup(asked) => print(&answer(on_demand::on_demand(&asked))),
     }
 }
 

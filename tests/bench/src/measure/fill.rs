@@ -1,6 +1,8 @@
 //! (b) Objects that are stored before the operator starts: how fast all of them are Ready, and what that asks of the server.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
 
 use super::{Run, bare};
 use crate::counts::Counts;
@@ -8,7 +10,7 @@ use crate::cpu;
 use crate::operator::Operator;
 use crate::report::Bar;
 use crate::stage::Stage;
-use crate::statistics::number;
+use crate::statistics::{millis, number};
 
 /// Share of the bare rate that must be reached.
 const SHARE: f64 = 0.6;
@@ -19,16 +21,17 @@ const REQUESTS: f64 = 1.3;
 pub(super) async fn measure(run: &mut Run<'_>, stage: &Stage) -> Result<Operator> {
     let kubernetes = Counts::of_kubernetes(&stage.cluster.client).await?;
     let kanidm = stage.server.counts().await?;
-    let (busy, machine) = (cpu::time(stage.server.pid())?, cpu::of_the_machine()?);
+    let (processors, machine) = (processors(stage, None)?, cpu::of_the_machine()?);
     let operator = stage.operator()?;
     let ready = stage.all_ready().await?;
     let took = ready.duration_since(operator.began).as_secs_f64();
-    let busy = cpu::time(stage.server.pid())?.saturating_sub(busy);
+    let processors = processors_since(stage, &operator, &processors)?;
     let (used, could) = cpu::of_the_machine()?;
     let machine = 100.0 * (used - machine.0) / (could - machine.1);
+    let own = operator.counts().await?;
     let kanidm = stage.server.counts().await?.since(&kanidm);
     let kubernetes = Counts::of_kubernetes(&stage.cluster.client).await?.since(&kubernetes);
-    stage.note("until all were Ready", &[&kanidm, &kubernetes])?;
+    stage.note("until all were Ready", &[&kanidm, &kubernetes, &own])?;
 
     let objects = stage.population.objects();
     let rate = number(objects) / took;
@@ -41,19 +44,43 @@ pub(super) async fn measure(run: &mut Run<'_>, stage: &Stage) -> Result<Operator
     let (people, mixed) = (rate / bare(bare::RATE), rate / bare(bare::MIXED));
     run.report.value('b', "… of the plain loop's rate for people", (people, ""), Bar::AtLeast(SHARE));
     run.report.fact('b', "… of the plain loop's rate for people and groups", (mixed, ""));
-    let sent = operator.counts().await?.sum(|key| key.starts_with("kaniop_kanidm_requests_total"));
-    let served = kanidm.sum(|_| true);
-    let each = sent.max(served) / number(objects);
+    let sent = own.sum(|key| key.starts_with("kaniop_kanidm_requests_total"));
+    let each = sent.max(kanidm.sum(|_| true)) / number(objects);
     run.report.value('b', "… requests to Kanidm for each object", (each, ""), Bar::AtMost(REQUESTS));
     let asked = (kubernetes.kubernetes_reads() + kubernetes.kubernetes_writes()) / number(objects);
     run.report.fact('b', "… requests to Kubernetes for each object", (asked, ""));
+    let waiting = own.sum(|key| key == "kaniop_events_waiting") / number(objects);
+    run.report.fact('b', "… events for each object that are still to be published", (waiting, ""));
     run.report.fact('b', "… all processors were busy, by anything", (machine, "%"));
-    let api = kubernetes.sum(|key| key.starts_with("process_cpu"));
-    for (who, seconds) in
-        [("operator", operator.cpu()?.as_secs_f64()), ("Kanidm server", busy.as_secs_f64()), ("API server", api)]
-    {
-        let each = 1e3 * seconds / number(objects);
-        run.report.fact('b', format!("… processor time of the {who} for each object"), (each, "ms"));
+    for (who, time) in processors {
+        let each = millis(time) / number(objects);
+        run.report.fact('b', format!("… processor time of {who} for each object"), (each, "ms"));
     }
     Ok(operator)
+}
+
+/// Processor time by who used it.
+type Processors = [(&'static str, Duration); 6];
+
+/// Processor time so far. What is not there has used none.
+fn processors(stage: &Stage, operator: Option<&Operator>) -> Result<Processors> {
+    let components = cpu::of_components(&stage.kubeconfig)?;
+    let of = |component: &str| components.get(component).copied();
+    Ok([
+        ("the operator", operator.map(Operator::cpu).transpose()?.unwrap_or_default()),
+        ("the Kanidm server", cpu::time(stage.server.pid())?),
+        ("the API server", of("kube-apiserver").context("the API server is none that `cargo xtask` has started")?),
+        ("etcd", of("etcd").unwrap_or_default()),
+        ("Kubernetes' controllers", of("kube-controller-manager").unwrap_or_default()),
+        ("the benchmark itself", cpu::time(std::process::id())?),
+    ])
+}
+
+/// Processor time since then.
+fn processors_since(stage: &Stage, operator: &Operator, before: &Processors) -> Result<Processors> {
+    let mut now = processors(stage, Some(operator))?;
+    for ((_, time), (_, before)) in now.iter_mut().zip(before) {
+        *time = time.saturating_sub(*before);
+    }
+    Ok(now)
 }

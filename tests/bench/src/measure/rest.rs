@@ -23,6 +23,7 @@ pub(super) async fn measure(
     fewest: Option<f64>,
 ) -> Result<f64> {
     // The last traces of the fill are gone after one look.
+    stage.all_told(operator).await?;
     stage.looks(operator, 1).await?;
     let before = stage.moment(operator).await?;
     stage.looks(operator, run.scale.looks).await?;

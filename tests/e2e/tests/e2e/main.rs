@@ -9,12 +9,14 @@ use kaniop_e2e::server::Bystander;
 use kaniop_e2e::{example, setting};
 use serde_json::{Value, json};
 
+mod cluster;
 mod crash;
 mod credentials;
 mod drift;
 mod identities;
 mod ownership;
 mod quickstart;
+mod replication;
 mod rest;
 mod rights;
 mod trouble;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 mod definitions;
 mod operator;
+mod pods;
 mod rules;
 
 /// How long the API server may take for anything.

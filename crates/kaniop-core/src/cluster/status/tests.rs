@@ -1,4 +1,5 @@
 use super::*;
+use crate::cluster::gateway::Installed;
 use crate::cluster::pods::Trouble;
 use crate::cluster::tls::Problem;
 use crate::cluster::version::{self, Gate};
@@ -9,7 +10,9 @@ struct Scene {
     kanidm: Kanidm,
     refusals: Vec<Refusal>,
     refused: Vec<Refusal>,
+    growing: Vec<String>,
     blocked: Option<Obstacle>,
+    left_out: Vec<Obstacle>,
     tls: TlsSeen,
     pods: Vec<PodSeen>,
     nodes: Vec<NodeSeen>,
@@ -36,7 +39,9 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
         kanidm: serde_norway::from_str(yaml).unwrap(),
         refusals: vec![],
         refused: vec![],
+        growing: vec![],
         blocked: None,
+        left_out: vec![],
         tls: TlsSeen::Usable(tls),
         pods: vec![],
         nodes: vec![],
@@ -85,13 +90,13 @@ impl Scene {
             helper_image: "kaniop",
             tls_hash: Some("h"),
             live: &[],
+            gateway: Installed::default(),
             domain: Some(Uuid::from_u128(7)),
             certificates: &certificates,
             primary_serves: true,
             images: crate::cluster::Images::Wanted,
         };
-        let sets = build(&self.cluster(), &around).into_iter();
-        sets.filter_map(|child| if let Child::StatefulSet(set) = child { Some(*set) } else { None }).collect()
+        build(&self.cluster(), &around).iter().filter_map(Child::read).collect()
     }
 
     fn status_at(&self, now: i64) -> KanidmStatus {
@@ -100,7 +105,9 @@ impl Scene {
             kanidm: &self.kanidm,
             cluster: if self.refusals.is_empty() { Ok(&cluster) } else { Err(&self.refusals) },
             refused: &self.refused,
+            growing: &self.growing,
             blocked: self.blocked.clone(),
+            left_out: &self.left_out,
             tls: self.tls.clone(),
             wanted: &wanted,
             pods: &self.pods,
@@ -112,6 +119,7 @@ impl Scene {
             access: self.access.clone(),
             gate: Some(&self.gate),
             renewing: &self.renewing,
+            backup: backup::Report::default(),
         };
         status(&world, at(now))
     }
@@ -235,6 +243,27 @@ fn a_change_that_cannot_be_made_is_told_although_the_server_answers() {
     assert_eq!(verdict, "False InvalidSpec");
     assert!(message.contains("runs as before") && message.contains("put it back"), "{message}");
     assert_eq!(scene.says("Available").0, "True Ready");
+}
+
+#[test]
+fn what_is_missing_beside_the_servers_is_told_last_and_all_of_it() {
+    let unknown = Obstacle::unknown(Reason::ConnectionFailed, "Ingress 'idm' is tried again.");
+    let known = Obstacle::known(Reason::GatewayApiMissing, "Install it.");
+    let scene = healthy().with(|s| s.left_out = vec![unknown.clone(), known.clone()]);
+    let (verdict, message) = scene.says("Ready");
+    assert_eq!(verdict, "False GatewayApiMissing");
+    assert!(message.ends_with("Ingress 'idm' is tried again. Install it."), "{message}");
+    assert_eq!(scene.says("Available").0, "True Ready");
+    assert_eq!(scene.says("Progressing").0, "False GatewayApiMissing");
+    let only_unknown = healthy().with(|s| s.left_out = vec![unknown]);
+    assert_eq!(only_unknown.says("Ready").0, "Unknown ConnectionFailed");
+    let outdated = healthy().with(|s| {
+        s.left_out = vec![known];
+        s.pods[0].template_hash = Some("older".to_owned());
+    });
+    assert_eq!(outdated.says("Progressing").0, "True RollingOut", "it keeps no server from being restarted");
+    let down = scene.with(|s| s.pods[0].ready = false);
+    assert_eq!(down.says("Ready").0, "False PodsNotReady");
 }
 
 #[test]
@@ -390,4 +419,17 @@ fn a_renewed_certificate_on_its_way_is_progress_and_keeps_nobody_from_being_read
     let (verdict, message) = scene.says("Progressing");
     assert_eq!(verdict, "True RollingOut");
     assert!(message.contains("renewed certificate: idm-default-0"), "{message}");
+}
+
+#[test]
+fn volumes_that_grow_are_progress_of_a_server_that_is_ready() {
+    let scene =
+        healthy().with(|scene| scene.growing = vec!["Claim 'a' grows.".to_owned(), "Claim 'b' too.".to_owned()]);
+    assert_eq!(scene.says("Ready").0, "True Ready");
+    let expected = ("True VolumesGrowing".to_owned(), "Claim 'a' grows. Claim 'b' too.".to_owned());
+    assert_eq!(scene.says("Progressing"), expected);
+    let outdated = scene.with(|scene| scene.pods[0].template_hash = None);
+    let (verdict, message) = outdated.says("Progressing");
+    assert_eq!(verdict, "True RollingOut");
+    assert!(message.ends_with("idm-default-0. Claim 'a' grows. Claim 'b' too."), "{message}");
 }

@@ -80,7 +80,7 @@ impl Scene {
 
     pub(super) async fn pass(&self, life: &Life) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        life.clusters.pass(&kanidm).await
+        life.pass(&kanidm).await
     }
 
     pub(super) async fn begin(&self) -> Life {
@@ -286,7 +286,7 @@ async fn a_primary_that_came_back_empty_beside_another_claim_is_told_and_nothing
     scene.pass(&life).await.unwrap();
     let (verdict, message) = ready(&scene.shelf);
     assert_eq!(verdict, "False DomainMismatch");
-    assert!(message.contains("remove status.domainUuid"), "{message}");
+    assert!(message.contains("removing status.domainUuid"), "{message}");
     assert_eq!(scene.node.held.lock().unwrap().resets, 1);
     assert!(life.clusters.ctx.targets.get(&idm()).is_none());
 }

@@ -94,7 +94,7 @@ impl<K: Managed> Engine<K> {
         let refused = refusal(apply::object(&self.ctx, &scene.owner, &wanted.secret(&scene.holder, &held)).await?);
         if is_new && refused.is_none() {
             let note = format!("a new credential is in Secret '{}'", wanted.name);
-            self.tell(scene.object, "CredentialIssued", &note).await;
+            self.tell(scene.object, "CredentialIssued", &note);
         }
         Ok((refused, due))
     }
@@ -183,7 +183,7 @@ impl<K: Managed> Engine<K> {
         }
         let pruned = apply::prune_secrets(&self.ctx, &scene.owner, &selector, &names).await?;
         if pruned > 0 {
-            self.tell(scene.object, "SecretsRemoved", &format!("{pruned} Secret(s) not wanted any more")).await;
+            self.tell(scene.object, "SecretsRemoved", &format!("{pruned} Secret(s) not wanted any more"));
         }
         Ok(())
     }

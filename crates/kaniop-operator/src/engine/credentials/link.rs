@@ -29,9 +29,11 @@ impl<K: Managed> Engine<K> {
         let before = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let said = before.iter().find(|condition| condition.type_ == reset::CONDITION);
         // Where no link was ever stored, there is nothing to look for. While the status is behind the spec, one may have been stored by a life
-        // that ended before it could say so.
-        let behind = status.and_then(|status| status.observed_generation) != scene.object.meta().generation;
-        let may_be_stored = behind || status.is_some_and(|status| status.secret_name.is_some());
+        // that ended before it could say so; but none for a spec that asks for none and never was another one.
+        let generation = scene.object.meta().generation;
+        let behind = status.and_then(|status| status.observed_generation) != generation;
+        let was_asked_for = first.delivery == ResetDelivery::Secret || generation != Some(1);
+        let may_be_stored = behind && was_asked_for || status.is_some_and(|status| status.secret_name.is_some());
         let quiet = has_credential || first.delivery != ResetDelivery::Secret;
         let stored = if quiet && !may_be_stored { Ok(None) } else { self.stored(scene, &name).await? };
         let stored = match stored {
@@ -65,7 +67,7 @@ impl<K: Managed> Engine<K> {
                 Some(mail) => {
                     self.ctx.guard.check()?;
                     scene.usable.target.client().send_credential_reset(scene.entry.uuid, first.ttl, &mail).await?;
-                    self.tell(scene.object, "ResetLinkSent", "a link for setting the first credential was sent").await;
+                    self.tell(scene.object, "ResetLinkSent", "a link for setting the first credential was sent");
                     let until = scene.now.checked_add(first.ttl).unwrap_or(Timestamp::MAX);
                     (_, statement, due) = reset::open(first.delivery, until, scene.now);
                 }
@@ -104,7 +106,7 @@ impl<K: Managed> Engine<K> {
             return Ok(Err(refused));
         }
         let note = format!("a link for setting the first credential is in Secret '{name}'");
-        self.tell(scene.object, "ResetLinkIssued", &note).await;
+        self.tell(scene.object, "ResetLinkIssued", &note);
         Ok(Ok(made.expires))
     }
 

@@ -3,8 +3,10 @@
 use kaniop_api::{KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
 use kaniop_core::cluster::labels::ROTATED_AT;
 use kaniop_core::identity::credential::FORCE_ROTATION;
+use kube::ResourceExt;
 use serde_json::{Value as Json, json};
 
+use super::super::Managed;
 use super::kinds::{Sample, alice, with};
 use super::world::{Log, World, Writes};
 use crate::scenario::Side;
@@ -69,6 +71,43 @@ async fn new<K: Sample>() -> World<K> {
 }
 
 fn nothing<K>(_: &World<K>) {}
+
+/// Between the finalizer and the creation, between the creation and the status, and everywhere else.
+#[tokio::test]
+async fn a_person_without_a_link_is_created_once_with_four_requests() {
+    let holds = |world: &World<KanidmPersonAccount>| {
+        assert!(world.is_ready());
+        assert_eq!(world.entries("alice").len(), 1);
+        assert_eq!(world.kanidm.held.lock().unwrap().created, 1, "it was made twice");
+        let object = world.object().unwrap();
+        assert_eq!(object.finalizers(), [KanidmPersonAccount::FINALIZER]);
+        assert_eq!(object.status.clone().unwrap().uuid.as_deref(), world.entries("alice")[0]["id"].as_str());
+    };
+    // Finalizer, creation, status, event.
+    assert_eq!(wherever_it_dies(async || World::with(alice()).await, nothing, holds).await, 4);
+}
+
+/// It dies at each call of a creation, and the object is deleted before it lives again.
+#[tokio::test]
+async fn nothing_is_left_of_a_person_whose_object_goes_wherever_its_creation_was_cut_short() {
+    for side in [Side::Before, Side::After] {
+        for nth in 1.. {
+            let world = World::<KanidmPersonAccount>::with(alice()).await;
+            let life = world.live().await;
+            world.faults.arm(nth, side);
+            let died = world.settle_or_die(&life).await;
+            world.faults.disarm();
+            drop(life);
+            eprintln!("died {side:?} call {nth}");
+            world.delete();
+            world.settle(&world.live().await).await;
+            is_gone(&world);
+            if !died {
+                break;
+            }
+        }
+    }
+}
 
 #[tokio::test]
 async fn a_person_with_a_link_is_created_once() {

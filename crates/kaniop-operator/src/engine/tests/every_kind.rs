@@ -17,7 +17,7 @@ async fn comes_to_rest<K: Sample>() {
     for _ in 0..3 {
         life.targets.get(&super::idm()).unwrap().look_again().await.unwrap();
         assert!(!life.would_wake(&world.object().unwrap()), "somebody is woken");
-        life.engine.pass(world.object().unwrap()).await.unwrap();
+        life.pass(world.object().unwrap()).await.unwrap();
     }
     assert_eq!((world.writes(), world.events().len(), world.shelf.held.lock().unwrap().version), before);
     world.keeps_secrets(&log);

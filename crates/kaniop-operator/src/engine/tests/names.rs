@@ -25,7 +25,7 @@ async fn the_older_wins<K: Sample>() {
     assert_eq!(world.writes(), before);
 
     world.delete();
-    life.engine.pass(world.object().unwrap()).await.unwrap();
+    life.pass(world.object().unwrap()).await.unwrap();
     assert!(world.object().is_none());
     world.watch(&life);
     let object = serde_json::from_value::<K>(world.shelf.get(&young).unwrap()).unwrap();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kaniop_api::Kanidm as KanidmObject;
+use kube::runtime::controller::Action;
 use kube::runtime::{reflector, watcher};
 use serde_json::{Value as Json, json};
 use tracing_subscriber::Layer;
@@ -19,7 +20,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use super::super::{Engine, Managed};
 use crate::clock::Clock;
 use crate::context::{Context, Options};
-use crate::events::Events;
+use crate::error::Error;
+use crate::events::{Events, Publisher};
 use crate::leader::Guard;
 use crate::metrics::Metrics;
 use crate::picture::Rules;
@@ -59,11 +61,19 @@ pub(super) struct World<K> {
 pub(super) struct Life<K: Managed> {
     pub(super) engine: Engine<K>,
     pub(super) targets: Arc<Targets>,
+    publisher: tokio::sync::Mutex<Publisher>,
     objects: Mutex<reflector::store::Writer<K>>,
     _writers: (reflector::store::Writer<KanidmObject>, reflector::store::Writer<Namespace>),
 }
 
 impl<K: Managed> Life<K> {
+    /// A pass, and what it told is published.
+    pub(super) async fn pass(&self, object: Arc<K>) -> Result<Action, Error> {
+        let passed = self.engine.pass(object).await;
+        self.publisher.lock().await.drain().await;
+        passed
+    }
+
     /// Whether anything but the objects themselves would bring this one to a pass.
     pub(super) fn would_wake(&self, object: &K) -> bool {
         self.engine.has_work(object)
@@ -154,13 +164,14 @@ impl<K: Managed> World<K> {
             namespace: None,
             pictures: Rules::new(Vec::new()).unwrap(),
         };
-        let events = Events::new(client.clone(), "test".to_owned());
         let metrics = Metrics::default();
+        let (events, publisher) = Events::new(client.clone(), "test".to_owned(), clock, metrics.clone());
         let ctx =
             Context { client, clock, guard, targets: targets.clone(), kanidms, namespaces, events, metrics, options };
         let (store, objects) = reflector::store();
         let engine = Engine::new(ctx, store, Arc::default()).0;
-        let life = Life { engine, targets, objects: Mutex::new(objects), _writers: (writer, namespace_writer) };
+        let (publisher, objects) = (tokio::sync::Mutex::new(publisher), Mutex::new(objects));
+        let life = Life { engine, targets, publisher, objects, _writers: (writer, namespace_writer) };
         self.watch(&life);
         life
     }
@@ -276,7 +287,7 @@ impl<K: Managed> World<K> {
             let before = self.shelf.held.lock().unwrap().version;
             self.watch(life);
             for object in self.objects() {
-                life.engine.pass(object).await.unwrap();
+                life.pass(object).await.unwrap();
             }
             if self.shelf.held.lock().unwrap().version == before {
                 return;

@@ -62,24 +62,23 @@ impl Held {
 
     /// A merge patch.
     pub(super) fn merge(&mut self, path: &str, body: &Json) -> (StatusCode, Json) {
+        let (path, is_status) = path.strip_suffix("/status").map_or((path, false), |path| (path, true));
         let Some(mut object) = self.objects.get(path).cloned() else { return refused(404, "NotFound") };
         if self.is_stale(path, body) {
             return refused(409, "Conflict");
         }
-        merge(&mut object, body);
+        if is_status {
+            merge(&mut object["status"], &body["status"]);
+        } else {
+            let mut body = body.clone();
+            body.as_object_mut().unwrap().remove("status");
+            merge(&mut object, &body);
+        }
         (StatusCode::OK, self.store(path, object))
     }
 
     /// Server-side apply.
     pub(super) fn apply(&mut self, path: &str, body: &Json) -> (StatusCode, Json) {
-        if let Some(path) = path.strip_suffix("/status") {
-            let Some(mut object) = self.objects.get(path).cloned() else { return refused(404, "NotFound") };
-            if self.is_stale(path, body) {
-                return refused(409, "Conflict");
-            }
-            object["status"] = body["status"].clone();
-            return (StatusCode::OK, self.store(path, object));
-        }
         if self.is_stale(path, body) {
             return refused(409, "Conflict");
         }
