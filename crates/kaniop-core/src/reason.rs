@@ -132,6 +132,8 @@ reasons! {
     UpgradeBlocked,
     /// `spec.disableUpgradeChecks` is set: nobody checks whether the image may run on the database.
     UpgradeChecksDisabled,
+    /// The backup that is made and proven before an upgrade failed; the message says why.
+    UpgradeNeedsBackup,
     /// A release lies between the database's and the image's. The message names the next one.
     UpgradeSkipsRelease,
     /// Claims were asked to grow, and their volumes have not followed yet; the message says how far each is.

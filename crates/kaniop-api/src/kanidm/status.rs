@@ -98,12 +98,25 @@ pub struct VersionStatus {
     /// Domain level of the database: how far it was migrated. The highest, where nodes differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain_level: Option<u32>,
+    /// The backup that was made before the last upgrade: the way back, by a restore with the image beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade_backup: Option<UpgradeBackup>,
     /// Whether the image of the spec may run on the database.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known")]
     pub upgrade_check_result: Option<UpgradeCheckResult>,
     /// Whether this operator is made for the server that runs.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known")]
     pub compatibility_result: Option<CompatibilityResult>,
+}
+
+/// A backup that was made before an upgrade.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeBackup {
+    /// Its file, in the folder of backups.
+    pub file_name: String,
+    /// The image that made it, and that can restore it.
+    pub image: String,
 }
 
 /// Whether the image of the spec may run on the database.

@@ -13,7 +13,6 @@ use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::names;
-use super::validate::ValidatedCluster;
 use crate::name::fingerprint;
 use crate::reason::Reason;
 
@@ -116,14 +115,6 @@ pub fn read(data: &BTreeMap<String, ByteString>, host: &str, now: Timestamp) -> 
 #[must_use]
 pub fn hash(certificate: &[u8], key: &[u8]) -> String {
     fingerprint([certificate, key])
-}
-
-/// Whether a reload of this pod's server would cost a backup: each makes the timer drop its next run, and a restart does not. Only a server that makes
-/// backups has a timer.
-#[must_use]
-pub fn reload_costs_a_backup(cluster: &ValidatedCluster, pod: &str) -> bool {
-    let by_environment = cluster.spec.env.iter().flatten().any(|var| var.name.starts_with("KANIDM_ONLINE_BACKUP_"));
-    by_environment || cluster.spec.backup.is_some() && pod == cluster.primary
 }
 
 fn first(pem: &[u8], key: &str, label: &str) -> Result<Pem, String> {

@@ -11,7 +11,7 @@ mod words;
 pub use series::Series;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use kaniop_api::kanidm::{CompatibilityResult, UpgradeCheckResult};
+use kaniop_api::kanidm::{CompatibilityResult, UpgradeBackup, UpgradeCheckResult};
 
 use super::image::Image;
 use super::names;
@@ -39,6 +39,21 @@ pub struct Evidence<'a> {
     pub capable: Option<bool>,
     /// `spec.disableUpgradeChecks`.
     pub unchecked: bool,
+    /// The backup that an upgrade needs before.
+    pub backup: Backup,
+}
+
+/// The backup of the primary that is made and proven before an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backup {
+    /// None is needed: the database ends with its pods, so there is nothing that could be brought back.
+    NotNeeded,
+    /// It is not there yet.
+    Awaited,
+    /// It cannot be made. For people: why.
+    Failed(String),
+    /// It was made for this very upgrade, and read from its first to its last byte.
+    Proven(UpgradeBackup),
 }
 
 /// The verdict.
@@ -52,6 +67,8 @@ pub struct Gate {
     pub level: Option<u32>,
     /// The version that the server named last.
     pub version: Option<String>,
+    /// The backup that was made before this upgrade.
+    pub backup: Option<UpgradeBackup>,
 }
 
 /// Whether an image may be taken.
@@ -59,6 +76,13 @@ pub struct Gate {
 pub enum Verdict {
     /// It may, for this reason.
     Open(Open),
+    /// It will, once there is a backup.
+    NeedsBackup {
+        /// The release of the database.
+        from: Series,
+        /// That of the image.
+        to: Series,
+    },
     /// It may not. For people: why, and the way out.
     Blocked(Reason, String),
 }
@@ -121,11 +145,20 @@ enum Running {
 pub fn judge(evidence: &Evidence<'_>) -> Gate {
     let running = running(evidence);
     let image = if evidence.unchecked { Verdict::Open(Open::Unchecked) } else { image(evidence, running) };
+    let (image, backup) = match (image, &evidence.backup) {
+        (Verdict::Open(Open::Upgrade { from, to }), Backup::Awaited) => (Verdict::NeedsBackup { from, to }, None),
+        (Verdict::Open(Open::Upgrade { from, .. }), Backup::Failed(why)) => {
+            (Verdict::Blocked(Reason::UpgradeNeedsBackup, words::no_backup(from, why)), None)
+        }
+        (image @ Verdict::Open(Open::Upgrade { .. }), Backup::Proven(backup)) => (image, Some(backup.clone())),
+        (image, _) => (image, None),
+    };
     Gate {
         image,
         support: support(evidence, running),
         level: highest(evidence),
         version: evidence.version.map(str::to_owned),
+        backup,
     }
 }
 
@@ -212,6 +245,7 @@ impl Gate {
         let leads_out = match self.image {
             Verdict::Open(Open::Upgrade { to, .. }) => (Series::OLDEST..=Series::NEWEST).contains(&to),
             Verdict::Open(Open::Unchecked) => true,
+            Verdict::NeedsBackup { to, .. } => (Series::OLDEST..=Series::NEWEST).contains(&to),
             Verdict::Open(Open::FirstStart | Open::Same | Open::Patch) | Verdict::Blocked(..) => false,
         };
         match &self.support {
@@ -227,7 +261,7 @@ impl Gate {
     pub const fn blocked(&self) -> Option<(Reason, &String)> {
         match &self.image {
             Verdict::Blocked(reason, message) => Some((*reason, message)),
-            Verdict::Open(_) => None,
+            Verdict::Open(_) | Verdict::NeedsBackup { .. } => None,
         }
     }
 
@@ -236,7 +270,7 @@ impl Gate {
     pub const fn images<'a>(&self, served: Option<&'a str>) -> Images<'a> {
         match self.image {
             Verdict::Open(_) => Images::Wanted,
-            Verdict::Blocked(..) => Images::Kept(served),
+            Verdict::NeedsBackup { .. } | Verdict::Blocked(..) => Images::Kept(served),
         }
     }
 
@@ -245,7 +279,7 @@ impl Gate {
     pub const fn check(&self) -> UpgradeCheckResult {
         match self.image {
             Verdict::Open(Open::Unchecked) => UpgradeCheckResult::Skipped,
-            Verdict::Open(_) => UpgradeCheckResult::Passed,
+            Verdict::Open(_) | Verdict::NeedsBackup { .. } => UpgradeCheckResult::Passed,
             Verdict::Blocked(Reason::ReleaseUnknown, _) => UpgradeCheckResult::Unknown,
             Verdict::Blocked(..) => UpgradeCheckResult::Failed,
         }

@@ -1,15 +1,24 @@
-//! Gathers what the servers say of their release, and has the core judge the image of the spec and whether the servers may be touched at all.
+//! Gathers what the servers say of their release, and has the core judge the image of the spec and whether the servers may be touched at all. Before
+//! an upgrade it has the primary make a backup.
 
-use kaniop_api::kanidm::CompatibilityResult;
+use kaniop_api::kanidm::{CompatibilityResult, UpgradeBackup};
+use kaniop_core::backup::{self, Expected};
 use kaniop_core::cluster::pods::PodSeen;
 use kaniop_core::cluster::status::TlsSeen;
-use kaniop_core::cluster::version::{Evidence, Gate, image_of, is_to_be_asked, judge};
+use kaniop_core::cluster::storage::Storage;
+use kaniop_core::cluster::version::{Backup, Evidence, Gate, Series, Verdict, image_of, is_to_be_asked, judge};
 use kaniop_kanidm::Client;
+use kaniop_kanidm::node::OnDemand;
+use uuid::Uuid;
 
 use super::look::Known;
 use super::observe::Servers;
 use super::pass::Valid;
 use super::{Clusters, key};
+use crate::exec;
+
+/// For a backup is waited so long in one pass, in seconds. The node goes on by itself.
+const PATIENCE: &str = "5";
 
 impl Clusters {
     /// The verdict on the image of the spec and on the servers that run.
@@ -30,7 +39,7 @@ impl Clusters {
         let asks = !unchecked && is_to_be_asked(&levels);
         let capable = if asks { self.is_capable(valid, servers, tls).await } else { None };
         let compatible = before.and_then(|before| before.compatibility_result);
-        judge(&Evidence {
+        let mut evidence = Evidence {
             wanted: &cluster.image,
             live: &live,
             complete: !levels.is_empty() && levels.len() == cluster.nodes().count(),
@@ -46,7 +55,46 @@ impl Clusters {
                 Some(CompatibilityResult::Unknown) | None => None,
             }),
             unchecked,
-        })
+            backup: match cluster.storage {
+                Storage::Claim(_) => Backup::Awaited,
+                Storage::Volume(_) => Backup::NotNeeded,
+            },
+        };
+        let gate = judge(&evidence);
+        let Verdict::NeedsBackup { from, to } = gate.image else { return gate };
+        if kanidm.spec.paused {
+            return gate;
+        }
+        evidence.backup = self.back_up(valid, servers, (from, to), live.first().copied().unwrap_or_default()).await;
+        judge(&evidence)
+    }
+
+    /// Has the primary make a backup for the upgrade of this generation of the spec. Asked again for the same, it tells the same. It is believed when it was
+    /// read as a whole and is of this domain and release.
+    async fn back_up(&self, valid: &Valid<'_>, servers: &Servers, (from, to): (Series, Series), image: &str) -> Backup {
+        let Valid { kanidm, cluster, owner, .. } = valid;
+        if !servers.pods.iter().any(|pod| pod.name == cluster.primary && pod.started) {
+            return Backup::Failed(format!("the primary '{}' does not run", cluster.primary));
+        }
+        let generation = kanidm.metadata.generation.unwrap_or_default();
+        let name = format!("before-{to}-{generation}").replace('.', "-");
+        let words = ["backup", &name, "--patience", PATIENCE];
+        let made = match exec::helper::<OnDemand>(&self.ctx, owner.namespace, &cluster.primary, &words).await {
+            Ok(OnDemand::Made(made)) => made,
+            Ok(OnDemand::Running) => return Backup::Awaited,
+            Err(error) => return Backup::Failed(error.to_string()),
+        };
+        let domain = kanidm.status.as_ref().and_then(|status| Uuid::parse_str(status.domain_uuid.as_deref()?).ok());
+        let verdict = made.judged(&Expected { domain, series: Some(from.to_string()) });
+        if verdict != backup::Verdict::Proven {
+            return Backup::Failed(format!("the file {} {}", made.file_name, verdict.in_words()));
+        }
+        let note = format!(
+            "Backup '{}' was made and proven before the upgrade from {from} to {to}. Only '{image}' restores it.",
+            made.file_name
+        );
+        self.tell(kanidm, false, "UpgradeBackedUp", &note);
+        Backup::Proven(UpgradeBackup { file_name: made.file_name, image: image.to_owned() })
     }
 
     /// Whether the primary has what the operator needs, asked once in each run of it. None while it cannot be asked.

@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use kaniop_api::Kanidm;
 use kaniop_core::backup::Report;
 use kaniop_core::cluster::credentials::Administrators;
-use kaniop_core::cluster::domain::Verdict;
+use kaniop_core::cluster::domain;
 use kaniop_core::cluster::growth::Growth;
 use kaniop_core::cluster::status::{Access, TlsSeen, World};
+use kaniop_core::cluster::version::Verdict;
 use kaniop_core::cluster::{
     Certificates, Refusal, Surroundings, ValidatedCluster, names, refused_changes, server_config, validate,
 };
@@ -119,7 +120,8 @@ impl Clusters {
             self.retry.reset(&key);
         }
         let interval = self.ctx.options.interval.mul_f64(0.9 + 0.2 * fastrand::f64());
-        let waits = [progress.again, beside, driven.soon.then_some(SOON)];
+        let soon = driven.soon || matches!(gate.image, Verdict::NeedsBackup { .. });
+        let waits = [progress.again, beside, soon.then_some(SOON)];
         Ok(Action::requeue(waits.into_iter().flatten().fold(interval, std::cmp::min)))
     }
 
@@ -202,7 +204,7 @@ fn is_under_way(cluster: &ValidatedCluster, servers: &Servers) -> bool {
 /// takes, or a restart of the operator would make every Kanidm unready.
 fn is_told(kanidm: &Kanidm, progress: &Progress) -> bool {
     let told = kanidm.status.as_ref().is_some_and(|status| status.observed_generation == kanidm.metadata.generation);
-    told && !matches!(progress.domain, Some((_, Verdict::First | Verdict::Replaced)))
+    told && !matches!(progress.domain, Some((_, domain::Verdict::First | domain::Verdict::Replaced)))
 }
 
 fn world<'a>(

@@ -5,13 +5,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use kaniop_core::backup::reload_costs;
 use kaniop_core::cluster::pods::PodSeen;
 use kaniop_core::cluster::status::TlsSeen;
-use kaniop_core::cluster::tls::{Usable, reload_costs_a_backup};
+use kaniop_core::cluster::tls::Usable;
 use kaniop_kanidm::node::ReloadReport;
 use kaniop_kanidm::shows;
 
 use super::gate::run;
+use super::pass::Valid;
 use super::rollout::Rollout;
 use super::{Clusters, key};
 use crate::error::Error;
@@ -122,7 +124,10 @@ impl Clusters {
         let (key, elapsed) = (key(rollout.valid.kanidm), self.ctx.clock.elapsed());
         let known = self.shown(&key, &pod.name);
         let may_restart = known.restarted_for.as_ref() != Some(&usable.hash);
-        if reload_costs_a_backup(&rollout.valid.cluster, &pod.name) && may_restart {
+        let Valid { kanidm, cluster, .. } = rollout.valid;
+        let backup = kanidm.status.as_ref().and_then(|status| status.backup.as_ref()?.last_backup.as_ref());
+        let last = backup.map(|last| last.time.0);
+        if may_restart && reload_costs(cluster, &pod.name, last, self.ctx.clock.now()) {
             return Ok(true);
         }
         let fresh = Attempt { run: run(pod), hash: usable.hash.clone(), began: elapsed, told: 0, failed: 0 };

@@ -54,6 +54,7 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
             support: version::Support::Compatible,
             level: Some(14),
             version: Some("1.10.5".to_owned()),
+            backup: None,
         },
         renewing: BTreeSet::new(),
         sets: None,
@@ -328,6 +329,7 @@ fn blocked(reason: Reason) -> Gate {
         support: version::Support::Compatible,
         level: Some(14),
         version: None,
+        backup: None,
     }
 }
 

@@ -2,15 +2,19 @@
 
 use kaniop_api::kanidm::VersionStatus;
 
+use super::super::version::{Open, Series, Verdict};
 use super::World;
 use crate::condition::Statement;
 use crate::reason::Reason;
 
 /// The condition. Nothing is said while the spec cannot be carried out at all.
 pub(super) fn statement(world: &World<'_>) -> Option<Statement> {
-    use super::super::version::{Open, Verdict};
     let (blocked, reason, message) = match &world.gate?.image {
         Verdict::Blocked(reason, message) => (true, *reason, message.clone()),
+        Verdict::NeedsBackup { from, to } => {
+            let message = format!("Before the database goes from release {from} to {to}, a backup is made and proven.");
+            (false, Reason::BackupPending, message)
+        }
         Verdict::Open(open) => {
             let (reason, message) = match open {
                 Open::Unchecked => {
@@ -40,12 +44,13 @@ pub(super) fn version(world: &World<'_>, old: Option<VersionStatus>) -> Option<V
     let mut version = old.unwrap_or_default();
     let is_default = world.kanidm.spec.image.is_none();
     let serves = || world.pods.iter().any(|pod| pod.ready && super::is_updated(world, pod));
-    if gate.blocked().is_none() && (is_default || serves()) {
+    if matches!(gate.image, Verdict::Open(_)) && (is_default || serves()) {
         version.image = Some(cluster.image.to_string());
         version.image_tag = Some(cluster.image.tag().to_owned());
     }
     version.domain_level = gate.level.or(version.domain_level);
     version.server_version = gate.version.clone().or(version.server_version);
+    version.upgrade_backup = gate.backup.clone().or(version.upgrade_backup);
     version.upgrade_check_result = Some(gate.check());
     version.compatibility_result = Some(gate.compatibility());
     Some(version)
@@ -54,7 +59,7 @@ pub(super) fn version(world: &World<'_>, old: Option<VersionStatus>) -> Option<V
 /// A sentence for several nodes that are on their way to another release, else nothing.
 pub(super) fn pause(world: &World<'_>) -> &'static str {
     let Ok(cluster) = world.cluster else { return "" };
-    let wanted = cluster.image.series().and_then(super::super::version::Series::level);
+    let wanted = cluster.image.series().and_then(Series::level);
     let wanted = wanted.filter(|_| world.gate.is_some_and(|gate| gate.blocked().is_none()));
     let mut levels: Vec<_> = world.nodes.iter().map(|node| node.level).chain(wanted).collect();
     levels.dedup();

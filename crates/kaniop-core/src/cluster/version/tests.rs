@@ -14,6 +14,7 @@ fn beside<'a>(wanted: &'a Image, live: &'a [&'a str], levels: &'a [u32]) -> Evid
         has_database: true,
         capable: None,
         unchecked: false,
+        backup: Backup::NotNeeded,
     }
 }
 
@@ -26,6 +27,7 @@ fn word(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Open(Open::Upgrade { from, to }) => format!("{from} to {to}"),
         Verdict::Open(open) => format!("{open:?}"),
+        Verdict::NeedsBackup { from, to } => format!("backup of {from} before {to}"),
         Verdict::Blocked(reason, _) => reason.to_string(),
     }
 }
@@ -213,4 +215,29 @@ fn the_status_has_a_word_for_each_verdict() {
     assert_eq!(words("kanidm/server:1.12.0", false), (UpgradeCheckResult::Failed, kept));
     assert_eq!(words("kanidm/server:latest", false), (UpgradeCheckResult::Unknown, kept));
     assert_eq!(words("kanidm/server:1.12.0", true), (UpgradeCheckResult::Skipped, Images::Wanted));
+}
+
+#[test]
+fn an_upgrade_waits_for_a_proven_backup_and_nothing_else_does() {
+    let made = UpgradeBackup { file_name: "on-demand-a.json.gz".to_owned(), image: "kanidm/server:1.10.5".to_owned() };
+    let say = |wanted: &str, backup: Backup, unchecked| {
+        let wanted = image(wanted);
+        judge(&Evidence { backup, unchecked, ..beside(&wanted, &["kanidm/server:1.10.5"], &[14]) })
+    };
+    let awaited = say("kanidm/server:1.11.0", Backup::Awaited, false);
+    assert_eq!(word(&awaited.image), "backup of 1.10 before 1.11");
+    assert_eq!(
+        (awaited.images(None), awaited.blocked(), awaited.check()),
+        (Images::Kept(None), None, UpgradeCheckResult::Passed)
+    );
+    let failed = say("kanidm/server:1.11.0", Backup::Failed("the volume is full".to_owned()), false);
+    let (reason, message) = failed.blocked().unwrap();
+    assert_eq!(reason, Reason::UpgradeNeedsBackup);
+    assert!(message.contains("the volume is full") && message.contains("disableUpgradeChecks: true"), "{message}");
+    let proven = say("kanidm/server:1.11.0", Backup::Proven(made.clone()), false);
+    assert_eq!((word(&proven.image).as_str(), proven.backup), ("1.10 to 1.11", Some(made)));
+    for (wanted, said) in [("kanidm/server:1.10.6", "Patch"), ("kanidm/server:1.12.0", "UpgradeSkipsRelease")] {
+        assert_eq!(word(&say(wanted, Backup::Awaited, false).image), said);
+    }
+    assert_eq!(word(&say("kanidm/server:1.11.0", Backup::Awaited, true).image), "Unchecked");
 }

@@ -45,6 +45,14 @@ pub(super) fn downgrade(wanted: &Image, to: Series, running: Series, hint: Optio
     )
 }
 
+/// The backup before an upgrade cannot be made.
+pub(super) fn no_backup(from: Series, why: &str) -> String {
+    format!(
+        "Before the database leaves release {from}, a backup is made and proven, for there is no other way back; and that failed: {why}. It is tried \
+         again. To go on without one, set spec.disableUpgradeChecks: true. {MEANWHILE}"
+    )
+}
+
 /// The image is of a release that this operator does not know.
 pub(super) fn unsupported(wanted: &Image, to: Series) -> String {
     format!(

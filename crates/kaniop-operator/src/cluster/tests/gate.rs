@@ -132,3 +132,43 @@ async fn a_server_that_lacks_what_the_operator_needs_is_told_and_not_touched_unt
     assert_eq!(scene.server("env")[0]["name"], "A");
     assert_eq!(scene.version("compatibilityResult"), "Compatible");
 }
+
+#[tokio::test]
+async fn a_database_that_lasts_is_backed_up_and_that_proven_before_it_goes_to_the_next_release() {
+    let claim = json!({"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}});
+    let scene = Scene::with_a_started_server_on(claim).await;
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    scene.pass(&life).await.unwrap();
+    scene.events();
+    let running = scene.server("image");
+    scene.set("image", json!("kanidm/server:1.11.0"));
+    // It takes its time.
+    for _ in 0..2 {
+        assert_eq!(scene.pass(&life).await.unwrap(), Action::requeue(Duration::from_secs(5)));
+    }
+    assert_eq!(says(&scene.shelf, "UpgradeBlocked").0, "False BackupPending");
+    assert_eq!((scene.server("image"), ready(&scene.shelf).0.as_str()), (running.clone(), "True Ready"));
+    // It fails, or is of something else.
+    for (outcome, said) in [(Err("the volume is full"), "the volume is full"), (Ok("1.9"), "of another release series")]
+    {
+        scene.node.held.lock().unwrap().on_demand = Some(outcome);
+        scene.pass(&life).await.unwrap();
+        let (verdict, message) = says(&scene.shelf, "UpgradeBlocked");
+        assert_eq!(verdict, "True UpgradeNeedsBackup");
+        assert!(message.contains(said), "{message}");
+    }
+    assert_eq!((scene.server("image"), scene.events()), (running.clone(), vec!["UpgradeBlocked".to_owned()]));
+    scene.node.held.lock().unwrap().on_demand = Some(Ok("1.10"));
+    scene.pass(&life).await.unwrap();
+    assert_eq!(
+        (scene.server("image"), scene.events()),
+        (json!("kanidm/server:1.11.0"), vec!["UpgradeBackedUp".to_owned()])
+    );
+    let backup = scene.version("upgradeBackup");
+    assert_eq!(scene.node.held.lock().unwrap().backed_up.len(), 1, "one backup, however often it was asked for");
+    assert_eq!(
+        (&backup["image"], backup["fileName"].as_str().unwrap().starts_with("on-demand-before-1-11-")),
+        (&running, true)
+    );
+}
