@@ -10,12 +10,14 @@ mod online;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod timer;
 
 pub use artefact::{Artefact, Evidence, Expected, Listing, Verdict};
 pub use figures::Figures;
 pub use health::{Asked, Report, Seen, is_due, report};
 pub use online::{BackupPlan, OnlineBackup, SWITCHES, online_backup, wanted};
 pub use schedule::Schedule;
+pub use timer::reload_costs;
 
 /// Where backups lie in the primary's pod.
 pub const FOLDER: &str = "/data/backups";

@@ -44,6 +44,18 @@ reasons! {
     Bootstrapping,
     /// The server's certificate does not fit the host, has expired, or is from an authority that is not trusted.
     CertificateInvalid,
+    /// The certificate in the Secret ends within two weeks.
+    CertificateExpiring,
+    /// The certificate in the Secret has ended.
+    CertificateExpired,
+    /// The certificate in the Secret is valid from a later time on.
+    CertificateNotYetValid,
+    /// The certificate in the Secret is from another authority than the one beside it.
+    CertificateUntrusted,
+    /// The certificate in the Secret is good.
+    CertificateValid,
+    /// The certificate in the Secret is for other hosts than the origin's.
+    CertificateWrongHost,
     /// The request could not be carried out in time; it is tried again.
     ConnectionFailed,
     /// The entry is being deleted.
@@ -54,6 +66,8 @@ reasons! {
     CredentialExists,
     /// The node shows another domain than the one recorded. Nothing is done to it.
     DomainMismatch,
+    /// The image is of an older release than the database, and Kanidm never goes back. The way back is a restore.
+    DowngradeRefused,
     /// An entry of this name exists and was not created by this object.
     EntryExists,
     /// The picture cannot be fetched from its URL; the message says why. What is on the server stays.
@@ -88,6 +102,8 @@ reasons! {
     PodsNotReady,
     /// Something that the object refers to does not exist on the server (yet).
     ReferenceNotFound,
+    /// Nobody can tell which release the image or the database is of. The message says how to tell.
+    ReleaseUnknown,
     /// A node's replication certificate has ended, ends soon, or is for another host. It is renewed.
     ReplicationCertificateInvalid,
     /// Everything that the server shows of replication is as it should be. It does not show whether changes arrive.
@@ -108,6 +124,18 @@ reasons! {
     TlsSecretMissing,
     /// Nobody could say: the server was not asked or did not answer.
     Unknown,
+    /// The server or the image is of a release that this operator is not made for. Nothing of such a server is touched.
+    UnsupportedVersion,
+    /// The image may run on the database.
+    UpgradeAllowed,
+    /// The image may not run on the database, so the servers keep theirs; everything else of the spec is applied.
+    UpgradeBlocked,
+    /// `spec.disableUpgradeChecks` is set: nobody checks whether the image may run on the database.
+    UpgradeChecksDisabled,
+    /// The backup that is made and proven before an upgrade failed; the message says why.
+    UpgradeNeedsBackup,
+    /// A release lies between the database's and the image's. The message names the next one.
+    UpgradeSkipsRelease,
     /// Claims were asked to grow, and their volumes have not followed yet; the message says how far each is.
     VolumesGrowing,
     /// The account's time has not come.

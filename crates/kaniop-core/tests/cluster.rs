@@ -18,7 +18,11 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Secret;
 use kaniop_api::Kanidm;
 use kaniop_core::cluster::gateway::Installed;
-use kaniop_core::cluster::{Certificates, Child, Surroundings, build, refused_changes, template_hash, validate};
+use kaniop_core::cluster::image::DEFAULT_IMAGE;
+use kaniop_core::cluster::version::image_of;
+use kaniop_core::cluster::{
+    Certificates, Child, Images, Surroundings, build, refused_changes, template_hash, validate,
+};
 use serde_json::Value;
 
 const HELPER: &str = "example.com/kaniop:1";
@@ -68,6 +72,7 @@ fn fresh() -> Surroundings<'static> {
         domain: None,
         certificates: &NOTHING_KNOWN,
         primary_serves: true,
+        images: Images::Wanted,
     }
 }
 
@@ -203,7 +208,11 @@ fn whatever_a_server_reads_at_its_start_restarts_it_when_it_changes() {
         assert_ne!(template_hash(&before), template_hash(&after), "{what}");
     }
     let renewed = statefulset(&minimal(), &Surroundings { tls_hash: Some("another"), ..fresh() }).unwrap();
-    assert_ne!(template_hash(&before), template_hash(&renewed), "certificate");
+    assert_eq!(
+        template_hash(&before),
+        template_hash(&renewed),
+        "a server reads its certificate again when it is told to"
+    );
     let mut scaled = minimal();
     scaled.spec.replica_groups[0].replicas = 0;
     assert_eq!(
@@ -211,6 +220,36 @@ fn whatever_a_server_reads_at_its_start_restarts_it_when_it_changes() {
         template_hash(&statefulset(&scaled, &fresh()).unwrap()),
         "scaling restarts nothing"
     );
+}
+
+#[test]
+fn an_image_that_is_blocked_enters_no_statefulset_while_everything_else_goes_through() {
+    let live = [statefulset(&minimal(), &fresh()).unwrap()];
+    let mut kanidm = minimal();
+    kanidm.spec.image = Some("kanidm/server:1.12.0".to_owned());
+    kanidm.spec.env = serde_norway::from_str("[{name: A, value: b}]").unwrap();
+    let kept = Surroundings { live: &live, images: Images::Kept(None), ..fresh() };
+    insta::assert_yaml_snapshot!("blocked-image", manifests(&children(&kanidm, &kept)[3..]));
+    assert_ne!(template_hash(&live[0]), template_hash(&statefulset(&kanidm, &kept).unwrap()), "the environment counts");
+    kanidm.spec.env = None;
+    assert_eq!(statefulset(&kanidm, &kept).unwrap(), live[0], "nothing else was asked for");
+}
+
+#[test]
+fn a_statefulset_that_is_made_while_an_image_is_blocked_gets_the_one_that_runs_or_served_last_or_is_not_made() {
+    let live = [statefulset(&minimal(), &fresh()).unwrap()];
+    let mut kanidm = minimal();
+    kanidm.spec.image = Some("kanidm/server:1.12.0".to_owned());
+    kanidm.spec.replica_groups.push(serde_norway::from_str("{name: other, replicas: 0}").unwrap());
+    let images = |live: &[StatefulSet], served| -> Vec<String> {
+        let around = Surroundings { live, images: Images::Kept(served), ..fresh() };
+        let sets = children(&kanidm, &around);
+        let sets = sets.iter().filter_map(Child::read::<StatefulSet>);
+        sets.map(|set| image_of(&set).unwrap().to_owned()).collect()
+    };
+    assert_eq!(images(&live, None), [DEFAULT_IMAGE, DEFAULT_IMAGE]);
+    assert_eq!(images(&[], Some("kanidm/server:1.10.4")), ["kanidm/server:1.10.4", "kanidm/server:1.10.4"]);
+    assert_eq!(images(&[], None), Vec::<String>::new());
 }
 
 #[test]

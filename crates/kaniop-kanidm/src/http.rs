@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use reqwest::multipart::Form;
-use reqwest::{Method, redirect, retry};
+use reqwest::tls::TlsInfo;
+use reqwest::{Method, StatusCode, redirect, retry};
 use serde::de::DeserializeOwned;
 use url::{Host, Url};
 
@@ -78,9 +79,11 @@ impl Call {
     }
 }
 
-/// A whole answer with a status of 2xx.
+/// A whole answer.
 pub(crate) struct Answer {
     pub headers: HeaderMap,
+    /// The certificate that was shown, DER, where somebody wants to know.
+    pub certificate: Option<Vec<u8>>,
     body: Vec<u8>,
 }
 
@@ -117,8 +120,17 @@ impl Http {
     }
 
     pub fn new(endpoint: &Endpoint) -> Result<Self, Error> {
+        Self::of(endpoint, reqwest::Client::builder().pool_idle_timeout(IDLE))
+    }
+
+    /// The same with a connection of its own for each request, whose answer tells the certificate that was shown.
+    pub fn once(endpoint: &Endpoint) -> Result<Self, Error> {
+        Self::of(endpoint, reqwest::Client::builder().pool_max_idle_per_host(0).tls_info(true))
+    }
+
+    fn of(endpoint: &Endpoint, builder: reqwest::ClientBuilder) -> Result<Self, Error> {
         let (base, host) = base(endpoint)?;
-        let inner = reqwest::Client::builder()
+        let inner = builder
             .tls_backend_preconfigured(endpoint.trust.config())
             .https_only(true)
             .http1_only()
@@ -130,7 +142,6 @@ impl Http {
             .referer(false)
             .connect_timeout(CONNECT)
             .timeout(WHOLE)
-            .pool_idle_timeout(IDLE)
             .build()
             .map_err(|error| Error::Endpoint(format!("the HTTPS client cannot be set up: {error}")))?;
         Ok(Self {
@@ -152,6 +163,14 @@ impl Http {
 
     /// Sends one request; every status but 2xx is an error.
     pub async fn send(&self, call: Call) -> Result<Answer, Error> {
+        match self.ask(call).await? {
+            (status, answer) if status.is_success() => Ok(answer),
+            (status, answer) => Err(Error::refused(status.as_u16(), &answer.body, opid(&answer.headers))),
+        }
+    }
+
+    /// Sends one request and takes its answer, whatever its status.
+    pub async fn ask(&self, call: Call) -> Result<(StatusCode, Answer), Error> {
         if call.body.as_ref().is_some_and(|body| body.len() > LARGEST_SENT) {
             return Err(Error::TooLarge);
         }
@@ -163,13 +182,10 @@ impl Http {
             Err(_) => Outcome::Lost,
         };
         self.requests.add(operation, outcome);
-        match sent? {
-            (status, answer) if status.is_success() => Ok(answer),
-            (status, answer) => Err(Error::refused(status.as_u16(), &answer.body, opid(&answer.headers))),
-        }
+        sent
     }
 
-    async fn exchange(&self, call: Call) -> Result<(reqwest::StatusCode, Answer), Error> {
+    async fn exchange(&self, call: Call) -> Result<(StatusCode, Answer), Error> {
         let mut request = self.inner.request(call.method, self.url(&call.path, &call.query)?).headers(call.headers);
         // The URL has the node's port; to the server it is its origin that was asked.
         request = request.header(HOST, &self.authority).header(ACCEPT, "application/json");
@@ -181,6 +197,8 @@ impl Http {
         }
         let mut response = request.send().await.map_err(|error| self.lost(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
+        let certificate =
+            response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate).map(<[u8]>::to_vec);
         if let Some(version) = text(&headers, "x-kanidm-version") {
             *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
         }
@@ -191,7 +209,7 @@ impl Http {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok((status, Answer { headers, body }))
+        Ok((status, Answer { headers, certificate, body }))
     }
 
     fn url(&self, path: &[String], query: &[(&str, String)]) -> Result<Url, Error> {

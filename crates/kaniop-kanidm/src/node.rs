@@ -47,6 +47,15 @@ pub struct NodeReport {
     pub config: Option<String>,
 }
 
+/// What came of a node's TLS files.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ReloadReport {
+    /// Hash of certificate and key as the pod has them now.
+    pub files: String,
+    /// Whether the server was told to read them again: where they are those that were expected.
+    pub told: bool,
+}
+
 /// A domain as a node's database has it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct DomainInfo {
@@ -170,6 +179,18 @@ impl Socket {
         match self.ask(&json!("RenewReplicationCertificate")).await? {
             Reply::Success | Reply::Error => Ok(()),
             _ => Err(unknown("the renewal of a certificate")),
+        }
+    }
+
+    /// Tells the server to read its TLS files again. Its answer says nothing: it is a success with files that it cannot use, too. Only the
+    /// certificate that it then shows to clients does.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] or [`Error::Undecodable`]: a release that does not know the request never answers.
+    pub async fn reload(&mut self) -> Result<(), Error> {
+        match self.ask(&json!("Reload")).await? {
+            Reply::Success | Reply::Error => Ok(()),
+            _ => Err(unknown("a reload")),
         }
     }
 

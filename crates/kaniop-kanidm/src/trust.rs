@@ -5,7 +5,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
@@ -18,12 +20,13 @@ use rustls::{
 };
 use x509_parser::parse_x509_certificate;
 
-use crate::Error;
+use crate::{CertificateProblem, Error};
 
 /// Which server certificates are accepted. Cheap to clone.
 #[derive(Clone)]
 pub struct Trust {
     config: Arc<ClientConfig>,
+    verifier: Arc<Verifier>,
     fingerprint: Arc<str>,
 }
 
@@ -53,6 +56,24 @@ impl Trust {
         &self.fingerprint
     }
 
+    /// Whether a server that showed this certificate, with what follows it, would be accepted.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, tls_crt: &[u8], host: &str, now: Timestamp) -> Result<(), CertificateProblem> {
+        let other = |what: &dyn fmt::Display| CertificateProblem::Other(what.to_string());
+        let chain = certificates("tls.crt", tls_crt).map_err(|error| other(&error))?;
+        let name = ServerName::try_from(host).map_err(|error| other(&error))?;
+        let seconds = u64::try_from(now.as_second()).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let (leaf, rest) = chain.split_first().ok_or_else(|| other(&"there is none"))?;
+        match self.verifier.verify_server_cert(leaf, rest, &name, &[], now) {
+            Ok(_) => Ok(()),
+            Err(TlsError::InvalidCertificate(problem)) => Err(CertificateProblem::from(&problem)),
+            Err(error) => Err(other(&error)),
+        }
+    }
+
     fn new(roots: RootCertStore, pinned: Option<CertificateDer<'static>>, fingerprint: String) -> Result<Self, Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let broken = |error: &dyn fmt::Display| Error::Trust(format!("TLS cannot be set up: {error}"));
@@ -64,9 +85,9 @@ impl Trust {
             .with_safe_default_protocol_versions()
             .map_err(|error| broken(&error))?
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
+            .with_custom_certificate_verifier(verifier.clone())
             .with_no_client_auth();
-        Ok(Self { config: Arc::new(config), fingerprint: fingerprint.into() })
+        Ok(Self { config: Arc::new(config), verifier, fingerprint: fingerprint.into() })
     }
 
     pub(crate) fn config(&self) -> ClientConfig {
@@ -74,7 +95,8 @@ impl Trust {
     }
 }
 
-fn certificates<'a>(file: &str, pem: &'a [u8]) -> Result<Vec<CertificateDer<'a>>, Error> {
+/// The certificates of a file, at least one.
+pub(crate) fn certificates<'a>(file: &str, pem: &'a [u8]) -> Result<Vec<CertificateDer<'a>>, Error> {
     let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
         .map_err(|error| Error::Trust(format!("{file} of the TLS Secret is not PEM: {error}")))?;
@@ -194,7 +216,37 @@ fn within_dates(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519};
+    use rcgen::{
+        BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256,
+        PKCS_ECDSA_P384_SHA384, PKCS_ED25519, date_time_ymd,
+    };
+
+    #[test]
+    fn a_certificate_is_accepted_exactly_where_a_connection_would_be() {
+        let authority = |name: &str| {
+            let mut params = CertificateParams::new(Vec::new()).unwrap();
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.distinguished_name.push(DnType::CommonName, name);
+            CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+        };
+        let (ours, other) = (authority("ours"), authority("other"));
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(["a.example.com".to_owned()]).unwrap();
+        (params.not_before, params.not_after) = (date_time_ymd(2030, 1, 1), date_time_ymd(2031, 1, 1));
+        let leaf = params.signed_by(&key, &ours).unwrap().pem();
+        let check = |authority: Option<&str>, host: &str, now: &str| {
+            let trust = Trust::from_secret(authority.map(str::as_bytes), leaf.as_bytes()).unwrap();
+            trust.check(leaf.as_bytes(), host, now.parse().unwrap())
+        };
+        let (ours, other, now) = (ours.pem(), other.pem(), "2030-06-01T00:00:00Z");
+        assert_eq!(check(Some(&ours), "a.example.com", now), Ok(()));
+        assert_eq!(check(None, "a.example.com", now), Ok(()), "exactly this one");
+        assert_eq!(check(Some(&other), "a.example.com", now), Err(CertificateProblem::UnknownIssuer));
+        let wrong = check(Some(&ours), "b.example.com", now);
+        assert!(matches!(wrong, Err(CertificateProblem::WrongHost(_))), "{wrong:?}");
+        let over = check(Some(&ours), "a.example.com", "2032-01-01T00:00:00Z");
+        assert!(matches!(over, Err(CertificateProblem::Expired(_))), "{over:?}");
+    }
 
     #[test]
     fn a_key_is_taken_exactly_with_the_certificate_that_it_belongs_to() {

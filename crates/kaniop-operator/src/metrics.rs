@@ -1,6 +1,7 @@
 //! Metrics in the OpenMetrics format, and who counts what.
 
 mod backups;
+mod certificates;
 
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use prometheus_client::registry::Registry;
 
 pub use backups::BackupFigures;
 use kaniop_kanidm::{Operation, Outcome, Requests};
+
+use self::certificates::Certificates;
 
 /// A pass of one kind that ended so.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -51,6 +54,7 @@ pub struct Metrics {
     leader: Gauge,
     /// Requests to all Kanidm servers.
     pub requests: Arc<Requests>,
+    certificates: Certificates,
     /// Backups of every Kanidm.
     pub backups: BackupFigures,
 }
@@ -71,8 +75,9 @@ impl Default for Metrics {
         registry.register("events_waiting", "Events that wait to be published", events_waiting.clone());
         registry.register("leader", "1 while this operator holds the lease", leader.clone());
         registry.register_collector(Box::new(KanidmRequests(requests.clone())));
-        let backups = BackupFigures::default();
+        let (backups, certificates) = (BackupFigures::default(), Certificates::default());
         registry.register_collector(Box::new(backups.clone()));
+        registry.register_collector(Box::new(certificates.clone()));
         Self {
             registry: Arc::new(registry),
             passes,
@@ -83,6 +88,7 @@ impl Default for Metrics {
             leader,
             requests,
             backups,
+            certificates,
         }
     }
 }
@@ -122,6 +128,11 @@ impl Metrics {
     /// Whether the lease is ours.
     pub fn leading(&self, leading: bool) {
         self.leader.set(i64::from(leading));
+    }
+
+    /// The Secret with the certificate of this Kanidm, and when that ends, in seconds since 1970; none when there is none.
+    pub fn certificate(&self, namespace: &str, name: &str, end: Option<(String, i64)>) {
+        self.certificates.set(namespace, name, end);
     }
 
     /// Everything, as text.
@@ -168,13 +179,18 @@ mod tests {
         let metrics = Metrics::default();
         metrics.pass("KanidmGroup", "ok", 0.01);
         metrics.leading(true);
+        metrics.certificate("default", "idm", Some(("idm-tls".to_owned(), 1_900_000_000)));
+        metrics.certificate("default", "gone", Some(("gone-tls".to_owned(), 1)));
+        metrics.certificate("default", "gone", None);
         let text = metrics.encode().unwrap();
         for line in [
             r#"kaniop_reconciliations_total{kind="KanidmGroup",outcome="ok"} 1"#,
             "kaniop_leader 1",
+            r#"kaniop_certificate_not_after_seconds{namespace="default",name="idm",secret="idm-tls"} 1900000000"#,
             r#"kaniop_kanidm_requests_total{operation="list",outcome="done"} 0"#,
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
+        assert!(!text.contains("gone"), "{text}");
     }
 }

@@ -26,7 +26,9 @@ pub use network::{
 };
 pub use nodes::{ExternalNode, NodeServices, ReplicaGroup, ReplicationType, Role};
 pub use pod::{DnsPolicy, IpFamily, LogLevel, PodOptions, PullPolicy};
-pub use status::{KanidmStatus, ReplicaState, ReplicaStatus, VersionStatus};
+pub use status::{
+    CompatibilityResult, KanidmStatus, ReplicaState, ReplicaStatus, UpgradeBackup, UpgradeCheckResult, VersionStatus,
+};
 pub use storage::{ClaimTemplate, Storage};
 
 /// A Kanidm deployment: one domain, its server nodes and how they are reached.

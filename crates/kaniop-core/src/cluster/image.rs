@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::version::Series;
+
 /// The server that this release of the operator was made and tested for. Used once for a Kanidm without `spec.image`, then kept in its
 /// status: an upgrade of the operator changes no server.
 pub const DEFAULT_IMAGE: &str = "kanidm/server:1.10.5";
@@ -60,14 +62,23 @@ impl Image {
         parts.tag.or(parts.digest).unwrap_or("latest")
     }
 
-    /// The release series that the tag names, such as `1.10`; none when there is no tag or it is no version.
+    /// Where it is from, without tag and digest.
     #[must_use]
-    pub fn series(&self) -> Option<String> {
-        let tag = Parts::of(&self.0).tag?;
-        let mut numbers = tag.strip_prefix('v').unwrap_or(tag).split(['.', '-', '_']);
-        let number =
-            |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.to_owned());
-        Some(format!("{}.{}", number(numbers.next()?)?, number(numbers.next()?)?))
+    pub fn repository(&self) -> &str {
+        Parts::of(&self.0).repository
+    }
+
+    /// The release series that the tag names; none when there is no tag or it is no version. A digest tells nobody which release it is.
+    #[must_use]
+    pub fn series(&self) -> Option<Series> {
+        Series::parse(Parts::of(&self.0).tag?)
+    }
+
+    /// Whether another reference is of the same image: the same text, or the same digest, wherever it is from.
+    #[must_use]
+    pub fn is_same(&self, other: &str) -> bool {
+        let digest = Parts::of(&self.0).digest;
+        self.0 == other || digest.is_some() && digest == Parts::of(other).digest
     }
 }
 
@@ -142,6 +153,40 @@ mod tests {
         ] {
             assert_eq!(Image::parse(reference).unwrap().tag(), tag, "{reference}");
         }
+    }
+
+    #[test]
+    fn a_tag_that_is_a_version_names_the_series_and_nothing_else_does() {
+        let with_both = format!("ghcr.io:443/kanidm/server:1.11.0@{DIGEST}");
+        let with_digest = format!("kanidm/server@{DIGEST}");
+        for (reference, series) in [
+            (DEFAULT_IMAGE, Some("1.10")),
+            ("registry.local:5000/kanidm/server:1.9.0-rc1", Some("1.9")),
+            ("registry.local:5000/kanidm/server", None),
+            ("localhost/kanidm-dev:1.7", Some("1.7")),
+            ("kanidm/server", None),
+            ("kanidm/server:latest", None),
+            (with_both.as_str(), Some("1.11")),
+            (with_digest.as_str(), None),
+        ] {
+            let named = Image::parse(reference).unwrap().series().map(|series| series.to_string());
+            assert_eq!(named.as_deref(), series, "{reference}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_the_same_by_its_text_or_by_its_digest() {
+        let pinned = Image::parse(&format!("kanidm/server:1.10.5@{DIGEST}")).unwrap();
+        assert_eq!(pinned.repository(), "kanidm/server");
+        for (other, same) in [
+            (format!("mirror.local:5000/server@{DIGEST}"), true),
+            ("kanidm/server:1.10.5".to_owned(), false),
+            (format!("kanidm/server:1.10.5@{}", DIGEST.replace('0', "1")), false),
+        ] {
+            assert_eq!(pinned.is_same(&other), same, "{other}");
+        }
+        let tagged = Image::parse("kanidm/server:1.10.5").unwrap();
+        assert!(tagged.is_same("kanidm/server:1.10.5") && !tagged.is_same("kanidm/server:1.10.4"));
     }
 
     #[test]

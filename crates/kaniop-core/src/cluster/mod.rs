@@ -31,6 +31,7 @@ pub mod storage;
 mod template;
 pub mod tls;
 pub mod validate;
+pub mod version;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -39,6 +40,7 @@ use uuid::Uuid;
 pub use child::Child;
 pub use replication::Certificates;
 pub use validate::{Refusal, ValidatedCluster, validate};
+pub use version::Images;
 
 /// What building depends on besides the spec.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,8 @@ pub struct Surroundings<'a> {
     pub certificates: &'a Certificates,
     /// Whether the primary serves.
     pub primary_serves: bool,
+    /// Which image the servers get.
+    pub images: Images<'a>,
 }
 
 /// Every child of the cluster, in the order in which they are applied: what pods need comes before the pods, ways to them come last.

@@ -44,6 +44,8 @@ pub struct NodeSeen {
     pub pod: String,
     /// The domain that its database holds.
     pub domain: Uuid,
+    /// Domain level: how far its database was migrated.
+    pub level: u32,
     /// Its replication certificate, where it has one.
     pub certificate: Option<String>,
     /// Digest of the configuration that it was started with, where its pod says so.

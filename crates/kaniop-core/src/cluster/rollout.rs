@@ -27,6 +27,8 @@ pub enum Outdated {
     Template,
     /// Its own file has changed: its peers, mostly.
     Config,
+    /// It goes on to show another certificate than the Secret holds, whatever it was told.
+    Certificate,
 }
 
 impl Outdated {
@@ -36,6 +38,7 @@ impl Outdated {
         match self {
             Self::Template => "the newest template of its group",
             Self::Config => "the newest peers and settings of its own",
+            Self::Certificate => "the certificate of the Secret, which it does not show without",
         }
     }
 }

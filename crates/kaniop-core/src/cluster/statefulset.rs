@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy};
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kaniop_api::kanidm::ReplicaGroup;
 
 use super::storage::Storage;
 use super::validate::ValidatedCluster;
-use super::{Surroundings, hash, labels, metadata, names, pod, scale, server_config};
+use super::{Surroundings, hash, labels, metadata, names, pod, scale, server_config, version};
 
 /// The StatefulSet of a group, or none while it could not start: before there has been a certificate.
 pub(super) fn of_group(
@@ -28,10 +28,12 @@ pub(super) fn of_group(
     if tls_hash.is_none() && live.is_none() {
         return None;
     }
+    let image = version::chosen(&cluster.image, around.images, live, around.live)?;
     let storage = cluster.storage.settled(live);
     let (replicas, _) = scale::replicas(cluster, group, live_replicas(live), around);
     let selector = live_spec.map_or_else(|| own_selector(cluster, group), |spec| spec.selector.clone());
-    let template = template(cluster, group, TemplateParts { storage: &storage, selector: &selector, tls_hash, around });
+    let template =
+        template(cluster, group, TemplateParts { storage: &storage, selector: &selector, tls_hash, image, around });
     let mut metadata = metadata(cluster, name);
     if let Some(labels) = &mut metadata.labels {
         labels.insert(labels::REPLICA_GROUP.to_owned(), group.name.clone());
@@ -73,6 +75,7 @@ struct TemplateParts<'a> {
     storage: &'a Storage,
     selector: &'a LabelSelector,
     tls_hash: Option<String>,
+    image: &'a str,
     around: &'a Surroundings<'a>,
 }
 
@@ -83,8 +86,7 @@ fn template(cluster: &ValidatedCluster, group: &ReplicaGroup, parts: TemplatePar
     // The selector may be that of an older release, and a template that it does not match is refused.
     pod_labels.extend(parts.selector.match_labels.clone().unwrap_or_default());
     let pod_labels = labels::under(options.and_then(|options| options.labels.as_ref()), pod_labels);
-    let mut annotations = BTreeMap::from([(labels::CONFIG_HASH.to_owned(), server_config::group_hash(cluster, group))]);
-    annotations.extend(parts.tls_hash.map(|hash| (labels::TLS_HASH.to_owned(), hash)));
+    let annotations = BTreeMap::from([(labels::CONFIG_HASH.to_owned(), server_config::group_hash(cluster, group))]);
     let annotations = labels::under(options.and_then(|options| options.annotations.as_ref()), annotations);
     let mut template = PodTemplateSpec {
         metadata: Some(ObjectMeta {
@@ -92,15 +94,26 @@ fn template(cluster: &ValidatedCluster, group: &ReplicaGroup, parts: TemplatePar
             annotations: Some(annotations),
             ..ObjectMeta::default()
         }),
-        spec: Some(pod::spec(cluster, group, parts.storage, "")),
+        spec: Some(with_image(pod::spec(cluster, group, parts.storage, ""), parts.image)),
     };
-    // Taken while the helper's image is blank: a new operator brings a new helper, and that restarts nothing.
+    // Taken while the helper's image is blank: a new operator brings a new helper, and that restarts nothing. Taken without the certificate too, which
+    // a server that runs reads again when it is told to.
     let hash = hash::of_manifest(&template);
     if let Some(annotations) = template.metadata.as_mut().and_then(|metadata| metadata.annotations.as_mut()) {
         annotations.insert(labels::TEMPLATE_HASH.to_owned(), hash);
+        annotations.extend(parts.tls_hash.map(|hash| (labels::TLS_HASH.to_owned(), hash)));
     }
-    template.spec = Some(pod::spec(cluster, group, parts.storage, parts.around.helper_image));
+    let spec = pod::spec(cluster, group, parts.storage, parts.around.helper_image);
+    template.spec = Some(with_image(spec, parts.image));
     template
+}
+
+/// The pod with this image for its server, whatever the spec asks for.
+fn with_image(mut pod: PodSpec, image: &str) -> PodSpec {
+    for container in pod.containers.iter_mut().filter(|container| container.name == names::SERVER_CONTAINER) {
+        container.image = Some(image.to_owned());
+    }
+    pod
 }
 
 /// The database volume of a group's nodes.

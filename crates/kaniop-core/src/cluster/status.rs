@@ -1,17 +1,19 @@
 //! What the status of a Kanidm says, from what was seen in one pass. `Ready` is the first obstacle, in an order that puts the cause before its
 //! consequences; it is True only when the server itself answered the operator.
 
+mod certificate;
 mod obstacle;
 mod replication;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
-use kaniop_api::kanidm::{KanidmStatus, ReplicaStatus, VersionStatus};
+use kaniop_api::kanidm::{KanidmStatus, ReplicaStatus};
 use uuid::Uuid;
 
 use super::domain::Verdict;
@@ -21,6 +23,7 @@ use super::replication::{Certificates, NodeSeen};
 use super::rollout::Measure;
 use super::tls::Usable;
 use super::validate::{Refusal, ValidatedCluster};
+use super::version::Gate;
 use crate::backup;
 use crate::condition::{self, Statement, Truth};
 use crate::reason::Reason;
@@ -105,6 +108,10 @@ pub struct World<'a> {
     pub domain: Option<(Uuid, Verdict)>,
     /// How far the operator got with the server.
     pub access: Access,
+    /// What was judged of the image and the servers' release.
+    pub gate: Option<&'a Gate>,
+    /// Pods that show another certificate than the Secret holds, which is on its way to them.
+    pub renewing: &'a BTreeSet<String>,
     /// What there is to say of the backups.
     pub backup: backup::Report,
 }
@@ -147,7 +154,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             (Ok(_), false) => None,
             (Err(_), _) => old.secret_name,
         },
-        version: version(world).or(old.version),
+        version: upgrade::version(world, old.version),
         domain_uuid: match world.domain {
             Some((uuid, Verdict::First | Verdict::Replaced)) => Some(uuid.to_string()),
             Some((_, Verdict::Same | Verdict::Mismatch)) | None => old.domain_uuid,
@@ -160,18 +167,6 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
         },
         backup: world.backup.status.clone(),
     }
-}
-
-/// The image to tell and to keep. A default at once, for nothing else remembers which one it was; the user's when a pod serves with it, so that
-/// a wrong one is forgotten when it is taken out of the spec.
-fn version(world: &World<'_>) -> Option<VersionStatus> {
-    let cluster = world.cluster.ok()?;
-    let is_default = world.kanidm.spec.image.is_none();
-    let serves = || world.pods.iter().any(|pod| pod.ready && is_updated(world, pod));
-    (is_default || serves()).then(|| VersionStatus {
-        image: Some(cluster.image.to_string()),
-        image_tag: Some(cluster.image.tag().to_owned()),
-    })
 }
 
 fn replica(world: &World<'_>, pod: &PodSeen, now: Timestamp) -> ReplicaStatus {
@@ -192,7 +187,12 @@ pub fn statements(world: &World<'_>, now: Timestamp) -> Vec<Statement> {
     };
     let progressing = growing(world, progressing(world, servers, beside));
     let always = [ready, available(world), initialized(world), progressing];
-    let sometimes = [replication::statement(world, now), world.backup.statement.clone()];
+    let sometimes = [
+        replication::statement(world, now),
+        upgrade::statement(world),
+        certificate::statement(world, now),
+        world.backup.statement.clone(),
+    ];
     always.into_iter().chain(sometimes.into_iter().flatten()).collect()
 }
 
@@ -251,7 +251,13 @@ fn progressing(world: &World<'_>, servers: Option<Obstacle>, beside: Option<Obst
             "Progressing",
             true,
             Reason::RollingOut,
-            format!("To be restarted with the newest configuration: {}.", outdated.join(", ")),
+            format!("To be restarted with the newest configuration: {}.{}", outdated.join(", "), upgrade::pause(world)),
+        ),
+        None if !world.renewing.is_empty() => Statement::new(
+            "Progressing",
+            true,
+            Reason::RollingOut,
+            format!("To take over the renewed certificate: {}.", certificate::pods(world.renewing)),
         ),
         Some(Obstacle { reason: reason @ (Reason::PodsNotReady | Reason::Bootstrapping), message, .. }) => {
             Statement::new("Progressing", true, reason, message)

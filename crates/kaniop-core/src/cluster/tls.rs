@@ -2,6 +2,7 @@
 //! certificate; whether it is trusted only a handshake can say.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -13,6 +14,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::names;
 use crate::name::fingerprint;
+use crate::reason::Reason;
 
 /// Key of the certificate, leaf first.
 pub const CERTIFICATE: &str = "tls.crt";
@@ -39,8 +41,23 @@ pub struct Usable {
     pub authority: Option<String>,
     /// When the first certificate ends.
     pub not_after: Timestamp,
-    /// Why clients will refuse it, for people.
-    pub problem: Option<String>,
+    /// Why clients will refuse it.
+    pub problem: Option<Problem>,
+}
+
+/// Why clients refuse a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Which kind of reason.
+    pub reason: Reason,
+    /// For people: which, and what to do.
+    pub text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 impl Usable {
@@ -81,15 +98,23 @@ pub fn read(data: &BTreeMap<String, ByteString>, host: &str, now: Timestamp) -> 
     };
     let (not_before, not_after) = (time(validity.not_before.timestamp())?, time(validity.not_after.timestamp())?);
     let problem = if now < not_before {
-        Some(format!(
+        let text = format!(
             "the certificate is not valid before {not_before}; check the clock of the machine, or issue it anew"
-        ))
+        );
+        Some(Problem { reason: Reason::CertificateNotYetValid, text })
     } else if now > not_after {
-        Some(format!("the certificate ended at {not_after}; issue it anew"))
+        let text = format!("the certificate ended at {not_after}; issue it anew");
+        Some(Problem { reason: Reason::CertificateExpired, text })
     } else {
-        wrong_host(&certificate, host)
+        wrong_host(&certificate, host).map(|text| Problem { reason: Reason::CertificateWrongHost, text })
     };
-    Ok(Usable { hash: fingerprint([chain, key]), authority, not_after, problem, chain: chain.to_vec() })
+    Ok(Usable { hash: hash(chain, key), authority, not_after, problem, chain: chain.to_vec() })
+}
+
+/// Tells a certificate with its key from another.
+#[must_use]
+pub fn hash(certificate: &[u8], key: &[u8]) -> String {
+    fingerprint([certificate, key])
 }
 
 fn first(pem: &[u8], key: &str, label: &str) -> Result<Pem, String> {
@@ -166,7 +191,7 @@ mod tests {
     }
 
     fn problem(hosts: &[&str], host: &str, date: &str) -> Option<String> {
-        read(&secret(hosts), host, at(date)).unwrap().problem
+        read(&secret(hosts), host, at(date)).unwrap().problem.map(|problem| problem.to_string())
     }
 
     #[test]

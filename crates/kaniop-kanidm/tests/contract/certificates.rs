@@ -1,9 +1,11 @@
 //! Which server certificates are accepted, and what is said of the others.
 
 use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 use kaniop_core::reason::Reason;
-use kaniop_kanidm::{CertificateProblem, Class, Client, Endpoint, Error, Trust};
+use kaniop_kanidm::node::Socket;
+use kaniop_kanidm::{CertificateProblem, Class, Client, Endpoint, Error, Trust, shows};
 
 use crate::server::{Authority, HOST, Server, Tls, Until, shared};
 
@@ -123,4 +125,34 @@ fn a_secret_without_a_certificate_is_refused_with_the_file_named() {
     let chain = Tls::self_signed(HOST).chain;
     let error = Trust::from_secret(Some(b"nonsense"), chain.as_bytes()).unwrap_err();
     assert!(error.to_string().contains("ca.crt"), "{error}");
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_renewed_certificate_is_shown_after_a_reload_without_a_restart_and_not_before() {
+    let authority = Authority::new();
+    let server = Server::start(authority.issue(HOST, Until::Ages)).await;
+    let trust = Trust::from_secret(Some(authority.pem().as_bytes()), server.tls.chain.as_bytes()).unwrap();
+    let endpoint = server.endpoint(trust);
+    let renewed = authority.issue(HOST, Until::Ages);
+    assert!(shows(&endpoint, server.tls.chain.as_bytes()).await.unwrap());
+    server.put_certificate(&renewed);
+    assert!(!shows(&endpoint, renewed.chain.as_bytes()).await.unwrap(), "it has not been told");
+    Socket::connect(&server.socket()).await.unwrap().reload().await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !shows(&endpoint, renewed.chain.as_bytes()).await.unwrap() {
+        assert!(Instant::now() < deadline, "it goes on to show the former one");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let stranger = Trust::from_secret(Some(Authority::new().pem().as_bytes()), renewed.chain.as_bytes()).unwrap();
+    assert!(
+        !shows(&server.endpoint(stranger), renewed.chain.as_bytes()).await.unwrap(),
+        "what is refused is not shown"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_server_that_takes_entries_says_so_to_somebody_without_a_token() {
+    assert!(Client::takes_entries(&shared().endpoint()).await.unwrap());
 }

@@ -140,6 +140,12 @@ impl Server {
         self.folder.join("kanidmd.sock")
     }
 
+    /// Puts other TLS files in place of those that it was started with.
+    pub fn put_certificate(&self, tls: &Tls) {
+        fs::write(self.folder.join("chain.pem"), &tls.chain).unwrap();
+        fs::write(self.folder.join("key.pem"), &tls.key).unwrap();
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }

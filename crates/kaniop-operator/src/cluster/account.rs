@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use kaniop_core::cluster::credentials::{Administrators, IDM_ADMIN, OperatorToken};
-use kaniop_core::cluster::names;
 use kaniop_core::cluster::status::{Access, Obstacle};
+use kaniop_core::cluster::tls::Usable;
+use kaniop_core::cluster::{ValidatedCluster, names};
 use kaniop_core::name::{OPERATOR_ACCOUNT, OPERATOR_GROUPS};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::{Class, Client, Endpoint, Error as KanidmError, Purpose, Trust};
@@ -90,19 +91,35 @@ impl Clusters {
     }
 
     fn endpoint(&self, scene: &Scene<'_>, server: &Server<'_>) -> Result<Endpoint, Stop> {
-        let Server { primary, tls, .. } = server;
-        let bug = |what: String| Stop::Failed(Error::Bug(what));
-        let Some(ip) = &primary.ip else { return Err(Stop::Here(Access::NotTried, None)) };
-        let ip: IpAddr = ip.parse().map_err(|_| bug(format!("'{ip}' is not the address of a pod")))?;
-        let origin = scene.cluster.origin.to_string();
-        let trust = Trust::from_secret(tls.authority.as_deref().map(str::as_bytes), &tls.chain);
-        let trust = trust.map_err(|error| Stop::known(error.reason(), error.to_string()))?;
+        let Some(ip) = &server.primary.ip else { return Err(Stop::Here(Access::NotTried, None)) };
+        self.endpoint_of(scene.cluster, ip, server.tls).map_err(|error| match error {
+            Error::Kanidm(error) => Stop::known(error.reason(), error.to_string()),
+            error => Stop::Failed(error),
+        })
+    }
+
+    /// How the node at this address is spoken to.
+    pub(super) fn endpoint_of(&self, cluster: &ValidatedCluster, ip: &str, tls: &Usable) -> Result<Endpoint, Error> {
+        let ip: IpAddr = ip.parse().map_err(|_| Error::Bug(format!("'{ip}' is not the address of a pod")))?;
+        let origin = cluster.origin.to_string();
+        let trust = Trust::from_secret(tls.authority.as_deref().map(str::as_bytes), &tls.chain)?;
         let port = u16::try_from(names::HTTPS_PORT).unwrap_or_default();
         Ok(Endpoint {
-            origin: origin.parse().map_err(|error| bug(format!("'{origin}': {error}")))?,
+            origin: origin.parse().map_err(|error| Error::Bug(format!("'{origin}': {error}")))?,
             address: SocketAddr::new(ip, port),
             trust,
             requests: self.ctx.metrics.requests.clone(),
+        })
+    }
+
+    /// While the server goes on to show its former certificate, the way that was found with that one is kept, where there is one.
+    pub(super) fn as_before(&self, scene: &Scene<'_>) -> Option<Result<(), Stop>> {
+        let key = key(scene.kanidm);
+        self.ctx.targets.get(&key)?;
+        Some(match self.health(&key) {
+            Health::Answers => Ok(()),
+            Health::Unknown => Err(Stop::Early),
+            Health::Fails(error) => Err(Stop::Here(Access::Failed(obstacle(&error)), None)),
         })
     }
 
@@ -115,13 +132,7 @@ impl Clusters {
             Err(error) => return Err(Refused::Stop(Stop::Here(Access::Failed(obstacle(&error)), None))),
         }
         match self.health(&key) {
-            Health::Answers => {
-                self.remember(&key, |memory| {
-                    memory.certificate_refused = false;
-                    memory.restarted_for = None;
-                });
-                Ok(())
-            }
+            Health::Answers => Ok(()),
             // The first look wakes the loop when it ends, either way.
             Health::Unknown => Err(Refused::Stop(Stop::Early)),
             Health::Fails(KanidmError::Unauthenticated) => Err(Refused::Token),
@@ -203,8 +214,6 @@ impl Clusters {
     }
 
     fn refused(&self, scene: &Scene<'_>, error: &KanidmError) -> Stop {
-        let certificate = matches!(error, KanidmError::Certificate { .. });
-        self.remember(&key(scene.kanidm), |memory| memory.certificate_refused = certificate);
         let wait = self.retry.next(key(scene.kanidm));
         tracing::warn!(%error, wait_s = wait.as_secs_f32(), "the operator's account could not be set up; it is tried again");
         Stop::Here(Access::Failed(obstacle(error)), Some(wait))

@@ -76,6 +76,6 @@ fn expected(kanidm: &Kanidm, cluster: &ValidatedCluster) -> Expected {
     let served = status.and_then(|status| Image::parse(status.version.as_ref()?.image.as_deref()?).ok());
     Expected {
         domain: status.and_then(|status| Uuid::parse_str(status.domain_uuid.as_deref()?).ok()),
-        series: served.as_ref().unwrap_or(&cluster.image).series(),
+        series: served.as_ref().unwrap_or(&cluster.image).series().map(|series| series.to_string()),
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Scene<'a> {
     pub nodes: &'a Nodes,
     /// What the primary holds, and what that means.
     pub verdict: Option<(Uuid, Verdict)>,
+    /// Whether the primary goes on to show another certificate than the Secret holds.
+    pub renewing: bool,
 }
 
 /// The server that a pass speaks to.
@@ -141,6 +143,11 @@ impl Clusters {
         if tls.must_wait(&scene.servers.statefulsets) {
             // The server shows another certificate than the one in the Secret, and the way that was found with that one may still lead to it.
             return Err(Stop::Here(Access::NotTried, None));
+        }
+        if scene.renewing
+            && let Some(judged) = self.as_before(scene)
+        {
+            return judged;
         }
         self.connect(scene, &Server { primary, domain, tls }, &administrators).await
     }

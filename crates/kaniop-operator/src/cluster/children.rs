@@ -11,8 +11,8 @@ use kaniop_core::cluster::status::Obstacle;
 use kaniop_core::cluster::{Child, Surroundings, build};
 use kaniop_core::reason::Reason;
 
-use super::Clusters;
 use super::pass::Valid;
+use super::{Clusters, key};
 use crate::apply::{self, Applied};
 use crate::error::Error;
 
@@ -32,13 +32,22 @@ pub(super) struct Children {
 }
 
 impl Clusters {
-    /// Applies the children in their order. The first that servers need and that cannot be applied ends it: what follows may need it.
-    pub(super) async fn children(&self, valid: &Valid<'_>, around: &Surroundings<'_>) -> Result<Children, Error> {
+    /// Applies the children in their order. The first that servers need and that cannot be applied ends it: what follows may need it. None is while the
+    /// servers are `refused` altogether.
+    pub(super) async fn children(
+        &self,
+        valid: &Valid<'_>,
+        around: &Surroundings<'_>,
+        refused: Option<Obstacle>,
+    ) -> Result<Children, Error> {
         let wanted = build(&valid.cluster, around);
         let statefulsets = wanted.iter().filter_map(Child::read).collect();
         let left_out = gateway::missing(&valid.cluster, around.gateway).into_iter().collect();
-        let mut children = Children { statefulsets, left_out, ..Children::default() };
-        if valid.kanidm.spec.paused {
+        let mut children = Children { statefulsets, left_out, blocked: refused, ..Children::default() };
+        if children.blocked.is_some() {
+            self.ctx.targets.remove(&key(valid.kanidm));
+        }
+        if valid.kanidm.spec.paused || children.blocked.is_some() {
             return Ok(children);
         }
         for child in &wanted {

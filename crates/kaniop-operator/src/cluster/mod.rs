@@ -8,11 +8,13 @@ mod account;
 mod backup;
 mod bootstrap;
 mod children;
+mod gate;
 mod growth;
 mod look;
 mod nodes;
 mod observe;
 mod pass;
+mod reload;
 mod report;
 mod rollout;
 #[cfg(test)]
@@ -37,6 +39,8 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::retry::{LONGEST, Retry};
 use crate::targets::{Health, ObjectKey};
+
+use self::reload::Shown;
 
 /// No pass takes longer: two calls into a pod are the longest that it does.
 const DEADLINE: Duration = Duration::from_secs(150);
@@ -69,10 +73,10 @@ struct Memory {
     no_login_before: Duration,
     /// Time since the process began before which refused passwords are not made anew: if those just made are refused, more are no cure.
     no_reset_before: Duration,
-    /// Whether the server showed a certificate that is not accepted when it was spoken to last, the looks at it apart.
-    certificate_refused: bool,
-    /// The certificate for which a pod was restarted that showed another one: once until the server answers, should that be no cure.
-    restarted_for: Option<String>,
+    /// Whether the primary has what the operator needs, by the run of its server in which it was asked.
+    capable: Option<(String, bool)>,
+    /// Which certificate each pod shows, and what was done about it.
+    shown: BTreeMap<String, Shown>,
     /// What the primary's node was asked about its backups.
     backups: Asked,
 }
@@ -160,6 +164,7 @@ impl Clusters {
     }
 
     fn forget(&self, key: &ObjectKey) {
+        self.ctx.metrics.certificate(&key.namespace, &key.name, None);
         self.memories.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.retry.reset(key);
         self.logins.reset(key);

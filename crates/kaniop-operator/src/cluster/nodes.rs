@@ -10,7 +10,7 @@ use kaniop_core::cluster::replication::{Flaw, NodeSeen, flaw, is_certificate, is
 use kaniop_core::cluster::status::Obstacle;
 use kaniop_core::cluster::{Certificates, ValidatedCluster, labels, names};
 use kaniop_core::reason::Reason;
-use kaniop_kanidm::node::NodeReport;
+use kaniop_kanidm::node::{DomainInfo, NodeReport};
 use kube::api::{Api, ListParams};
 
 use super::observe::Servers;
@@ -181,7 +181,8 @@ fn forget_certificate(memory: &mut Memory, pod: &str) {
 }
 
 fn seen(pod: &str, report: NodeReport) -> NodeSeen {
-    NodeSeen { pod: pod.to_owned(), domain: report.domain.uuid, certificate: report.certificate, config: report.config }
+    let DomainInfo { uuid: domain, level, .. } = report.domain;
+    NodeSeen { pod: pod.to_owned(), domain, level, certificate: report.certificate, config: report.config }
 }
 
 fn selector(owner: &Owner<'_>) -> String {

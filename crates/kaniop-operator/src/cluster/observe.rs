@@ -6,8 +6,10 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use kaniop_core::cluster::pods::{self, PodSeen};
 use kaniop_core::cluster::status::TlsSeen;
+use kaniop_core::cluster::tls::Usable;
 use kaniop_core::cluster::{ValidatedCluster, labels, names, tls};
-use kaniop_kanidm::check_key;
+use kaniop_core::reason::Reason;
+use kaniop_kanidm::{CertificateProblem, Error as KanidmError, Trust, check_key};
 use kube::api::{Api, ListParams};
 use kube::core::PartialObjectMeta;
 
@@ -51,9 +53,29 @@ pub(super) async fn tls(ctx: &Context, cluster: &ValidatedCluster, now: Timestam
     let data = secret.data.unwrap_or_default();
     let read = tls::read(&data, cluster.origin.host(), now).and_then(|usable| {
         let key = data.get(tls::KEY).map(|key| key.0.as_slice()).unwrap_or_default();
-        check_key(&usable.chain, key).map(|()| usable).map_err(|error| error.to_string())
+        check_key(&usable.chain, key).map_err(|error| error.to_string())?;
+        trusted(usable, cluster.origin.host(), now).map_err(|error| error.to_string())
     });
     Ok(read.map_or_else(TlsSeen::Invalid, TlsSeen::Usable))
+}
+
+/// The same, with what the operator itself would have against a server that shows it.
+fn trusted(mut usable: Usable, host: &str, now: Timestamp) -> Result<Usable, KanidmError> {
+    let trust = Trust::from_secret(usable.authority.as_deref().map(str::as_bytes), &usable.chain)?;
+    let refused = trust.check(&usable.chain, host, now).err().filter(|_| usable.problem.is_none());
+    usable.problem = refused.map(untrusted).or(usable.problem);
+    Ok(usable)
+}
+
+fn untrusted(problem: CertificateProblem) -> tls::Problem {
+    let text = match problem {
+        CertificateProblem::UnknownIssuer => {
+            "the certificate is not from the authority in ca.crt, or a certificate between the two is missing in tls.crt; put the right ones there"
+                .to_owned()
+        }
+        other => format!("the certificate {other}"),
+    };
+    tls::Problem { reason: Reason::CertificateUntrusted, text }
 }
 
 /// Whether there is a claim of this Kanidm besides its primary's: what lies on it may be all that is left of the domain. One without our labels

@@ -1,14 +1,15 @@
 //! One pass over one Kanidm: the steps in their order. Each step is a file of this folder or of the core; here is only what follows what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kaniop_api::Kanidm;
 use kaniop_core::backup::Report;
 use kaniop_core::cluster::credentials::Administrators;
-use kaniop_core::cluster::domain::Verdict;
+use kaniop_core::cluster::domain;
 use kaniop_core::cluster::growth::Growth;
 use kaniop_core::cluster::status::{Access, TlsSeen, World};
+use kaniop_core::cluster::version::Verdict;
 use kaniop_core::cluster::{
     Certificates, Refusal, Surroundings, ValidatedCluster, names, refused_changes, server_config, validate,
 };
@@ -20,6 +21,7 @@ use serde_json::json;
 use super::bootstrap::{Progress, Scene};
 use super::nodes::SOON;
 use super::observe::{self, Servers};
+use super::reload::Renewal;
 use super::rollout::Rollout;
 use super::{Clusters, key};
 use crate::apply::Owner;
@@ -28,6 +30,7 @@ use crate::retry::LONGEST;
 
 static NO_DIGESTS: BTreeMap<String, String> = BTreeMap::new();
 static NO_CERTIFICATES: Certificates = Certificates::new();
+static NO_PODS: BTreeSet<String> = BTreeSet::new();
 
 /// Set by older releases; nothing has to be done at the end of a Kanidm.
 const LEGACY_FINALIZER: &str = "kanidms.kaniop.rs/finalizer";
@@ -66,7 +69,10 @@ impl Clusters {
         let Valid { kanidm, cluster, refused, .. } = valid;
         let key = key(kanidm);
         let tls = observe::tls(&self.ctx, cluster, now).await?;
+        self.count_certificate(cluster, &tls);
         let mut known = self.look(valid, &servers).await?;
+        let gate = self.gate(valid, &servers, &known, &tls).await;
+        let version = kanidm.status.as_ref().and_then(|status| status.version.as_ref());
         let around = Surroundings {
             helper_image: &self.ctx.options.image,
             tls_hash: match &tls {
@@ -78,9 +84,10 @@ impl Clusters {
             certificates: &known.nodes.certificates,
             gateway: self.gateway_api(cluster.spec.gateway.is_some()).await?,
             primary_serves: servers.pods.iter().any(|pod| pod.name == cluster.primary && pod.ready),
+            images: gate.images(version.and_then(|version| version.image.as_deref())),
         };
         let digests = server_config::digests(cluster, &around);
-        let mut children = self.children(valid, &around).await?;
+        let mut children = self.children(valid, &around, gate.refusal()).await?;
         children.blocked = children.blocked.or(known.blocked.take());
         let rollout =
             Rollout { valid, servers: &servers, known: &known, tls: &tls, children: &children, digests: &digests };
@@ -100,6 +107,8 @@ impl Clusters {
             nodes: &known.nodes.seen,
             digests: &digests,
             certificates: &known.nodes.certificates,
+            gate: Some(&gate),
+            renewing: &driven.renewing,
             backup: self.backups(kanidm, cluster, &servers, may_ask).await,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
@@ -111,7 +120,8 @@ impl Clusters {
             self.retry.reset(&key);
         }
         let interval = self.ctx.options.interval.mul_f64(0.9 + 0.2 * fastrand::f64());
-        let waits = [progress.again, beside, driven.soon.then_some(SOON)];
+        let soon = driven.soon || matches!(gate.image, Verdict::NeedsBackup { .. });
+        let waits = [progress.again, beside, soon.then_some(SOON)];
         Ok(Action::requeue(waits.into_iter().flatten().fold(interval, std::cmp::min)))
     }
 
@@ -121,15 +131,25 @@ impl Clusters {
         let Valid { kanidm, owner, cluster, .. } = valid;
         if kanidm.spec.paused || children.blocked.is_some() {
             let progress = Progress::not_tried(self.has_passwords(owner).await?);
-            return Ok(Driven { progress, restarted: None, soon: false });
+            return Ok(Driven { progress, restarted: None, renewing: BTreeSet::new(), soon: false });
         }
         self.retire(valid, servers, primary_serves).await?;
-        let restarted = self.restart_next(rollout).await?;
-        let soon = self.renew(&key(kanidm), cluster, &known.nodes).await? || is_under_way(cluster, servers);
+        let Renewal { renewing, stale, soon } = Box::pin(self.renewal(rollout)).await?;
+        let restarted = self.restart_next(rollout, &stale).await?;
+        let soon = soon || self.renew(&key(kanidm), cluster, &known.nodes).await? || is_under_way(cluster, servers);
         let mut left = Servers::clone(servers);
         left.pods.retain(|pod| Some(&pod.name) != restarted.as_ref());
-        let scene = Scene { kanidm, owner, cluster, servers: &left, tls, nodes: &known.nodes, verdict: known.verdict };
-        Ok(Driven { progress: Box::pin(self.progress(&scene)).await?, restarted, soon })
+        let scene = Scene {
+            kanidm,
+            owner,
+            cluster,
+            servers: &left,
+            tls,
+            nodes: &known.nodes,
+            verdict: known.verdict,
+            renewing: renewing.contains(&cluster.primary),
+        };
+        Ok(Driven { progress: Box::pin(self.progress(&scene)).await?, restarted, renewing, soon })
     }
 
     async fn has_passwords(&self, owner: &Owner<'_>) -> Result<bool, Error> {
@@ -168,6 +188,8 @@ struct Driven {
     progress: Progress,
     /// The pod that was restarted.
     restarted: Option<String>,
+    /// Pods that show another certificate than the Secret holds.
+    renewing: BTreeSet<String>,
     /// Whether something is on its way that no watch tells of.
     soon: bool,
 }
@@ -182,7 +204,7 @@ fn is_under_way(cluster: &ValidatedCluster, servers: &Servers) -> bool {
 /// takes, or a restart of the operator would make every Kanidm unready.
 fn is_told(kanidm: &Kanidm, progress: &Progress) -> bool {
     let told = kanidm.status.as_ref().is_some_and(|status| status.observed_generation == kanidm.metadata.generation);
-    told && !matches!(progress.domain, Some((_, Verdict::First | Verdict::Replaced)))
+    told && !matches!(progress.domain, Some((_, domain::Verdict::First | domain::Verdict::Replaced)))
 }
 
 fn world<'a>(
@@ -207,6 +229,8 @@ fn world<'a>(
         admin_secret: progress.admin_secret,
         domain: progress.domain,
         access: Access::clone(&progress.access),
+        gate: None,
+        renewing: &NO_PODS,
         backup: Report::not_judged(&kanidm.spec, kanidm.status.as_ref()),
     }
 }

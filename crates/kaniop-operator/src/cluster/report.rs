@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kaniop_api::Kanidm;
 use kaniop_api::kanidm::KanidmStatus;
-use kaniop_core::cluster::status::{World, status};
+use kaniop_core::cluster::ValidatedCluster;
+use kaniop_core::cluster::status::{TlsSeen, World, status};
 use kaniop_core::condition::{self, Statement, Truth};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::Class;
@@ -13,6 +14,12 @@ use kube::Resource;
 use super::Clusters;
 use crate::error::Error;
 use crate::events::Notice;
+
+/// Conditions that are told by an Event of their own: which, when, and as what. Whatever else is wrong with a certificate, `Ready` tells.
+const TOLD: [(&str, fn(&Condition) -> bool, &str); 2] = [
+    ("UpgradeBlocked", |condition| condition.status == "True", "UpgradeBlocked"),
+    ("CertificatesValid", |condition| condition.reason == "CertificateExpiring", "CertificateExpiring"),
+];
 
 impl Clusters {
     /// Writes the status of this world, if it is another one than before.
@@ -24,7 +31,24 @@ impl Clusters {
         if let Some(after) = after.filter(|after| written && is_worse(before, after)) {
             self.tell(world.kanidm, true, event_reason(&after.reason), &after.message);
         }
+        for (kind, is_told, event) in TOLD {
+            let found = |status: &KanidmStatus| {
+                let found = status.conditions.iter().flatten().find(|condition| condition.type_ == kind);
+                found.filter(|condition| is_told(condition)).cloned()
+            };
+            let before = old.and_then(found).map(|condition| condition.reason);
+            if let Some(after) = found(&new).filter(|after| written && before.as_ref() != Some(&after.reason)) {
+                self.tell(world.kanidm, true, event, &after.message);
+            }
+        }
         Ok(())
+    }
+
+    /// Counts until when the certificate is good.
+    pub(super) fn count_certificate(&self, cluster: &ValidatedCluster, tls: &TlsSeen) {
+        let end = if let TlsSeen::Usable(usable) = tls { Some(usable.not_after.as_second()) } else { None };
+        let counted = end.map(|end| (cluster.tls_secret.clone(), end));
+        self.ctx.metrics.certificate(&cluster.namespace, &cluster.name, counted);
     }
 
     /// Tells of a pass that failed: nobody can say whether the Kanidm is Ready, and all else stays as it was told last.
@@ -76,16 +100,18 @@ fn ready(status: &KanidmStatus) -> Option<&Condition> {
 
 /// Whether somebody should hear of it: another verdict than before that is not merely a server on its way up, or as the user asked for it.
 fn is_worse(before: Option<&Condition>, after: &Condition) -> bool {
-    let expected = ["PodsNotReady", "Bootstrapping", "ScaledToZero", "Paused", "Unknown"];
+    // The last one is told by its own condition.
+    let expected = ["PodsNotReady", "Bootstrapping", "ScaledToZero", "Paused", "Unknown", "UpgradeBlocked"];
     let same = before.is_some_and(|before| (&before.status, &before.reason) == (&after.status, &after.reason));
     after.status != "True" && !same && !expected.contains(&after.reason.as_str())
 }
 
-/// Scripts written for older releases match on these two.
+/// Scripts written for older releases match on these.
 fn event_reason(reason: &str) -> &str {
     match reason {
         "AccessDenied" | "ConnectionFailed" | "CertificateInvalid" | "LoginFailed" => "KanidmClientError",
         "InternalError" => "KanidmError",
+        "UnsupportedVersion" => "VersionIncompatible",
         other => other,
     }
 }

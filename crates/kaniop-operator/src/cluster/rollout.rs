@@ -1,13 +1,11 @@
 //! Restarts pods and takes nodes away, one at a time, as the core decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_core::cluster::leaving;
-use kaniop_core::cluster::rollout::{self, Measure, Standing};
+use kaniop_core::cluster::rollout::{self, Measure, Outdated, Standing};
 use kaniop_core::cluster::status::TlsSeen;
-use kaniop_core::cluster::tls::Usable;
-use kaniop_kanidm::Error as KanidmError;
 
 use super::children::Children;
 use super::look::Known;
@@ -16,7 +14,6 @@ use super::pass::Valid;
 use super::{Clusters, key};
 use crate::apply;
 use crate::error::Error;
-use crate::targets::Health;
 
 /// What restarts are decided from.
 pub(super) struct Rollout<'a> {
@@ -30,8 +27,12 @@ pub(super) struct Rollout<'a> {
 
 impl Clusters {
     /// Deletes the pod whose turn it is, if any, and names it. Not while one could not come back, and not before the StatefulSets' controller knows
-    /// the templates.
-    pub(super) async fn restart_next(&self, rollout: &Rollout<'_>) -> Result<Option<String>, Error> {
+    /// the templates. `stale`: pods that have to be restarted for their certificate.
+    pub(super) async fn restart_next(
+        &self,
+        rollout: &Rollout<'_>,
+        stale: &BTreeSet<String>,
+    ) -> Result<Option<String>, Error> {
         let Rollout { valid, servers, children, .. } = rollout;
         let TlsSeen::Usable(usable) = rollout.tls else { return Ok(None) };
         let wanted = &children.statefulsets;
@@ -44,7 +45,10 @@ impl Clusters {
             nodes: &rollout.known.nodes.seen,
             domain: rollout.known.domain,
         };
-        let standings: Vec<Standing<'_>> = servers.pods.iter().map(|pod| measure.standing(pod)).collect();
+        let mut standings: Vec<Standing<'_>> = servers.pods.iter().map(|pod| measure.standing(pod)).collect();
+        for standing in standings.iter_mut().filter(|standing| stale.contains(&standing.pod.name)) {
+            standing.outdated = standing.outdated.or(Some(Outdated::Certificate));
+        }
         let replicas = |set: &StatefulSet| set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
         let complete = wanted.iter().all(|set| {
             let pods = servers.pods.iter().filter(|pod| set.metadata.name.as_ref() == Some(&pod.statefulset)).count();
@@ -53,40 +57,14 @@ impl Clusters {
         // Whatever a pod is restarted for, it comes back with the certificate of the Secret.
         let keep_serving = usable.must_wait(&servers.statefulsets);
         let next = rollout::next(&standings, &valid.cluster.primary, complete);
-        let Some(next) = next.filter(|next| !(next.pod.ready && keep_serving)) else {
-            return self.restart_for_certificate(valid, servers, usable).await;
-        };
+        let Some(next) = next.filter(|next| !(next.pod.ready && keep_serving)) else { return Ok(None) };
         let pod = next.pod;
-        apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
-        let what = next.outdated.map_or("", rollout::Outdated::in_words);
-        let note = format!("Pod '{}' is restarted to take over {what}.", pod.name);
-        self.tell(valid.kanidm, false, "PodRestarted", &note);
-        Ok(Some(pod.name.clone()))
-    }
-
-    /// A pod that was started while the Secret held a certificate that clients refuse goes on to show that one, although the Secret is good again and the
-    /// pod's template the newest. Deletes it, once for each certificate, and names it.
-    async fn restart_for_certificate(
-        &self,
-        valid: &Valid<'_>,
-        servers: &Servers,
-        usable: &Usable,
-    ) -> Result<Option<String>, Error> {
-        let key = key(valid.kanidm);
-        let memory = self.memory(&key);
-        let refused = memory.certificate_refused
-            || matches!(self.ctx.targets.health(&key), Health::Fails(KanidmError::Certificate { .. }));
-        let tried = memory.restarted_for.as_ref() == Some(&usable.hash);
-        let Some(pod) = servers.pods.iter().find(|pod| pod.name == valid.cluster.primary) else { return Ok(None) };
-        if !refused || tried || usable.problem.is_some() {
-            return Ok(None);
+        if next.outdated == Some(Outdated::Certificate) {
+            self.restarted_for(&key(valid.kanidm), &pod.name, usable);
         }
-        self.remember(&key, |memory| {
-            memory.restarted_for = Some(usable.hash.clone());
-            memory.certificate_refused = false;
-        });
         apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
-        let note = format!("Pod '{}' shows another certificate than the Secret holds now; it is restarted.", pod.name);
+        let what = next.outdated.map_or("", Outdated::in_words);
+        let note = format!("Pod '{}' is restarted to take over {what}.", pod.name);
         self.tell(valid.kanidm, false, "PodRestarted", &note);
         Ok(Some(pod.name.clone()))
     }

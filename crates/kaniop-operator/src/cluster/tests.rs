@@ -3,8 +3,10 @@
 mod backup;
 mod bootstrap;
 mod certificate;
+mod gate;
 mod growth;
 mod network;
+mod reload;
 mod replication;
 
 use std::sync::{Arc, Mutex};
@@ -106,8 +108,13 @@ fn put_kanidm(shelf: &Shelf) {
 
 /// `Ready` as `status reason`, and its message.
 fn ready(shelf: &Shelf) -> (String, String) {
+    says(shelf, "Ready")
+}
+
+/// The same of any condition.
+fn says(shelf: &Shelf, kind: &str) -> (String, String) {
     let conditions = shelf.get(KANIDM).unwrap()["status"]["conditions"].clone();
-    let ready = conditions.as_array().into_iter().flatten().find(|condition| condition["type"] == "Ready").cloned();
+    let ready = conditions.as_array().into_iter().flatten().find(|condition| condition["type"] == kind).cloned();
     let text = |field: &str| ready.as_ref().map_or("-", |ready| ready[field].as_str().unwrap()).to_owned();
     (format!("{} {}", text("status"), text("reason")), text("message"))
 }
@@ -350,7 +357,8 @@ async fn a_refusal_of_kubernetes_is_shown_and_an_outage_is_retried() {
 async fn a_pass_that_fails_leaves_no_ready_behind_keeps_the_rest_and_is_told_once() {
     let world = World::running().await;
     let turned = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2030-01-01T00:00:00Z", "observedGeneration": 1});
-    let index = world.shelf.get(KANIDM).unwrap()["status"]["conditions"].as_array().unwrap().len() - 1;
+    let conditions = world.shelf.get(KANIDM).unwrap()["status"]["conditions"].clone();
+    let index = conditions.as_array().unwrap().iter().position(|condition| condition["type"] == "Ready").unwrap();
     world.change(&format!("/status/conditions/{index}"), turned);
     let before = world.shelf.get(KANIDM).unwrap()["status"].clone();
     world.shelf.held.lock().unwrap().events.clear();

@@ -5,6 +5,7 @@ mod backups;
 mod install;
 mod on_demand;
 mod proofs;
+mod reload;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use kaniop_core::cluster::names::{SOCKET_PATH, STARTED_CONFIG};
+use kaniop_core::cluster::names::{SOCKET_PATH, STARTED_CONFIG, TLS_PATH};
 use kaniop_kanidm::Error;
 use kaniop_kanidm::node::{Answer, NodeReport, RecoveredAccounts, Socket};
 use serde::Serialize;
@@ -42,6 +43,11 @@ enum Command {
     Report,
     /// Have the server make a new replication certificate.
     RenewCertificate,
+    /// Have the server read certificate and key again, if they are those of this hash.
+    Reload {
+        /// Hash of certificate and key, as the operator read them.
+        hash: String,
+    },
     /// Give accounts new passwords and tell them. Their old passwords and sessions become void.
     RecoverAccounts {
         /// Names of the accounts.
@@ -67,6 +73,9 @@ pub fn run(node: Node) -> ExitCode {
         Command::Ready => print(&answer(runtime.block_on(ready(socket, expected_domain().as_deref())))),
         Command::Report => print(&answer(runtime.block_on(report(socket)))),
         Command::RenewCertificate => print(&answer(runtime.block_on(renew_certificate(socket)))),
+        Command::Reload { hash } => {
+            print(&answer(runtime.block_on(reload::reload(socket, Path::new(TLS_PATH), &hash))))
+        }
         Command::RecoverAccounts { names } => print(&answer(runtime.block_on(recover_accounts(socket, &names)))),
         Command::Backups(asked) => print(&answer(backups::backups(&asked))),
         Command::Backup(asked) => print(&answer(on_demand::on_demand(&asked))),
@@ -140,7 +149,7 @@ mod tests {
     use tokio::net::UnixListener;
 
     /// A server's admin socket that gives these answers, one a request, and tells what it was asked.
-    fn server(path: &Path, answers: Vec<Value>) -> tokio::task::JoinHandle<Vec<Value>> {
+    pub(super) fn server(path: &Path, answers: Vec<Value>) -> tokio::task::JoinHandle<Vec<Value>> {
         let listener = UnixListener::bind(path).unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();

@@ -11,6 +11,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use axum_server::tls_rustls::RustlsConfig;
+use kaniop_core::cluster::tls::hash;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -37,8 +41,22 @@ pub(crate) struct Held {
     pub(crate) accounts: BTreeSet<String>,
     /// Login attempts.
     pub(crate) logins: usize,
+    /// Domain level of its database.
+    pub(crate) level: u32,
+    /// Whether it has the requests by which entries are made.
+    pub(crate) takes_entries: bool,
+    /// Certificate and key as its pod has them, PEM.
+    pub(crate) files: (String, String),
+    /// Whether it shows them when it is told to read them again.
+    pub(crate) obeys: bool,
+    /// How often it was told.
+    pub(crate) reloads: usize,
     /// What the node helper says of backups: a listing, or nothing, and then it fails.
     pub(crate) backups: Option<Value>,
+    /// What becomes of a backup on demand: its release series, or why there is none; it goes on for ever when absent.
+    pub(crate) on_demand: Option<Result<&'static str, &'static str>>,
+    /// Names of the backups that it was asked to make.
+    pub(crate) backed_up: BTreeSet<String>,
     /// How often it was asked for them.
     pub(crate) asked_for_backups: usize,
     /// The lease that is lost when the tokens are listed.
@@ -55,6 +73,7 @@ pub(crate) struct Node {
     pub(crate) ip: Ipv4Addr,
     /// Certificate and key, PEM.
     pub(crate) certificate: (String, String),
+    tls: RustlsConfig,
     faults: Arc<Faults>,
 }
 
@@ -66,12 +85,17 @@ impl Node {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let certified = rcgen::generate_simple_self_signed(["idm.example.com".to_owned()]).unwrap();
         let certificate = (certified.cert.pem(), certified.signing_key.serialize_pem());
-        let tls = RustlsConfig::from_pem(certificate.0.clone().into_bytes(), certificate.1.clone().into_bytes())
-            .await
-            .unwrap();
+        let tls = RustlsConfig::from_config(shown(&certificate));
         let (ip, listener) = own_address();
-        let node = Self { held: Arc::default(), ip, certificate, faults };
-        node.held.lock().unwrap().domain = Uuid::from_u128(1);
+        let held = Held {
+            domain: Uuid::from_u128(1),
+            level: 14,
+            takes_entries: true,
+            files: certificate.clone(),
+            obeys: true,
+            ..Held::default()
+        };
+        let node = Self { held: Arc::new(Mutex::new(held)), ip, certificate, tls: tls.clone(), faults };
         let routes = Router::new()
             .route("/v1/auth", post(auth))
             .route("/v1/service_account", post(create_account))
@@ -79,7 +103,8 @@ impl Node {
             .route("/v1/service_account/{name}/_api_token", get(tokens).post(issue))
             .route("/v1/service_account/{name}/_api_token/{id}", delete(revoke))
             .route("/v1/group/idm_admins/_attr/member", post(add_member))
-            .route("/scim/v1/Entry", get(list))
+            .route("/scim/v1/Entry", get(list).post(create))
+            .route("/status", get(async || Json(true)))
             .with_state(node.clone());
         tokio::spawn(axum_server::from_tcp_rustls(listener, tls).unwrap().serve(routes.into_make_service()));
         node
@@ -91,8 +116,18 @@ impl Node {
         let words: Vec<_> = arguments.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["/kaniop/kaniop", "node", "report"] => {
-                json!({"ok": {"domain": {"name": "idm.example.com", "displayname": "idm", "uuid": held.domain, "level": 11}}})
+                json!({"ok": {"domain": {"name": "idm.example.com", "displayname": "idm", "uuid": held.domain, "level": held.level}}})
             }
+            ["/kaniop/kaniop", "node", "reload", expected] => {
+                let files = hash(held.files.0.as_bytes(), held.files.1.as_bytes());
+                let told = files == **expected;
+                held.reloads += usize::from(told);
+                if told && held.obeys {
+                    self.tls.reload_from_config(shown(&held.files));
+                }
+                json!({"ok": {"files": files, "told": told}})
+            }
+            ["/kaniop/kaniop", "node", "backup", name, "--patience", _] => held.back_up(name),
             ["/kaniop/kaniop", "node", "recover-accounts", names @ ..] => {
                 held.resets += 1;
                 let made: BTreeMap<_, _> =
@@ -109,6 +144,11 @@ impl Node {
             }
             other => json!({"error": format!("unknown: {other:?}")}),
         }
+    }
+
+    /// Its process begins anew, with the files of its pod.
+    pub(crate) fn restart(&self) {
+        self.tls.reload_from_config(shown(&self.held.lock().unwrap().files));
     }
 
     async fn answer(&self, act: impl FnOnce(&mut Held) -> Answer) -> Answer {
@@ -131,10 +171,37 @@ impl Node {
 }
 
 impl Held {
+    fn back_up(&mut self, name: &str) -> Value {
+        self.backed_up.insert(name.to_owned());
+        let series = match self.on_demand {
+            None => return json!({"ok": "running"}),
+            Some(Err(why)) => return json!({"error": why}),
+            Some(Ok(series)) => series,
+        };
+        let evidence = json!({
+            "series": series, "domain": self.domain, "server": self.domain, "entries": 42,
+            "newestChange": "2025-01-01T00:00:00Z", "keys": "k", "sha256": "s", "contentBytes": 9000,
+        });
+        let file = json!({
+            "fileName": format!("on-demand-{name}.json.gz"), "sizeBytes": 1000, "modified": "2026-01-01T00:00:00Z",
+            "verdict": "proven", "evidence": evidence,
+        });
+        json!({"ok": {"made": file}})
+    }
+
     fn draw(&mut self, what: &str) -> String {
         self.drawn += 1;
         format!("{what}-{}", self.drawn)
     }
+}
+
+/// How a server shows this certificate, by this key.
+fn shown((certificate, key): &(String, String)) -> Arc<ServerConfig> {
+    let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Arc::new(config)
 }
 
 /// The port is the same for every server, so each has an address of its own.
@@ -232,6 +299,12 @@ async fn revoke(State(node): State<Node>, headers: HeaderMap, Path((_, id)): Pat
         says(200, Value::Null)
     })
     .await
+}
+
+/// Refuses whoever has no token; a release that cannot make entries has no such request at all.
+async fn create(State(node): State<Node>) -> Answer {
+    let status = if node.held.lock().unwrap().takes_entries { 401 } else { 405 };
+    says(status, Value::Null)
 }
 
 async fn list(State(node): State<Node>, headers: HeaderMap) -> Answer {

@@ -3,6 +3,7 @@
 use super::super::pods::Trouble;
 use super::super::tls::Usable;
 use super::super::validate::{ValidatedCluster, in_words};
+use super::super::version::Gate;
 use super::{Access, Obstacle, TlsSeen, World};
 use crate::condition::Truth;
 use crate::reason::Reason;
@@ -27,6 +28,10 @@ pub(super) fn obstacle(world: &World<'_>) -> Option<Obstacle> {
     if let Some(obstacle) = tls(world, cluster) {
         return Some(obstacle);
     }
+    // Without an image that may be taken there are no pods to wait for.
+    if let Some((_, message)) = world.gate.and_then(Gate::blocked).filter(|_| world.wanted.is_empty()) {
+        return Some(Obstacle::known(Reason::UpgradeBlocked, message));
+    }
     if cluster.replicas() == 0 {
         return Some(Obstacle::known(
             Reason::ScaledToZero,
@@ -49,13 +54,15 @@ pub(super) fn obstacle(world: &World<'_>) -> Option<Obstacle> {
         Access::NotTried => return Some(Obstacle::unknown(Reason::Unknown, "The server was not asked in this pass.")),
         Access::Answered => {}
     }
-    (!world.refused.is_empty()).then(|| {
+    if !world.refused.is_empty() {
         let message = format!(
             "The server runs as before, for a part of the spec cannot be carried out. {}.",
             in_words(world.refused)
         );
-        Obstacle::known(Reason::InvalidSpec, message)
-    })
+        return Some(Obstacle::known(Reason::InvalidSpec, message));
+    }
+    let (_, message) = world.gate?.blocked()?;
+    Some(Obstacle::known(Reason::UpgradeBlocked, message))
 }
 
 /// All that is missing beside servers that have no obstacle themselves, under the first reason that is known for certain.

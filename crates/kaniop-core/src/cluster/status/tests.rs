@@ -1,7 +1,10 @@
 use super::*;
 use crate::cluster::gateway::Installed;
 use crate::cluster::pods::Trouble;
+use crate::cluster::tls::Problem;
+use crate::cluster::version::{self, Gate};
 use crate::cluster::{Child, Surroundings, build, template_hash, validate};
+use kaniop_api::kanidm::{CompatibilityResult, UpgradeCheckResult, VersionStatus};
 
 struct Scene {
     kanidm: Kanidm,
@@ -17,6 +20,10 @@ struct Scene {
     admin_secret: bool,
     access: Access,
     verdict: Verdict,
+    gate: Gate,
+    renewing: BTreeSet<String>,
+    /// StatefulSets, where they are others than the spec's.
+    sets: Option<Vec<StatefulSet>>,
 }
 
 /// A Kanidm of one node that serves and answers.
@@ -27,7 +34,7 @@ kind: Kanidm
 metadata: {name: idm, namespace: default, generation: 3}
 spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
 ";
-    let tls = Usable { hash: "h".to_owned(), chain: vec![], authority: None, not_after: at(9), problem: None };
+    let tls = Usable { hash: "h".to_owned(), chain: vec![], authority: None, not_after: at(9_000_000), problem: None };
     let mut scene = Scene {
         kanidm: serde_norway::from_str(yaml).unwrap(),
         refusals: vec![],
@@ -42,6 +49,15 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
         admin_secret: true,
         access: Access::Answered,
         verdict: Verdict::Same,
+        gate: Gate {
+            image: version::Verdict::Open(version::Open::Same),
+            support: version::Support::Compatible,
+            level: Some(14),
+            version: Some("1.10.5".to_owned()),
+            backup: None,
+        },
+        renewing: BTreeSet::new(),
+        sets: None,
     };
     let hash = template_hash(&scene.wanted()[0]).map(str::to_owned);
     scene.pods.push(PodSeen {
@@ -79,12 +95,13 @@ impl Scene {
             domain: Some(Uuid::from_u128(7)),
             certificates: &certificates,
             primary_serves: true,
+            images: crate::cluster::Images::Wanted,
         };
         build(&self.cluster(), &around).iter().filter_map(Child::read).collect()
     }
 
     fn status_at(&self, now: i64) -> KanidmStatus {
-        let (cluster, wanted) = (self.cluster(), self.wanted());
+        let (cluster, wanted) = (self.cluster(), self.sets.clone().unwrap_or_else(|| self.wanted()));
         let world = World {
             kanidm: &self.kanidm,
             cluster: if self.refusals.is_empty() { Ok(&cluster) } else { Err(&self.refusals) },
@@ -101,6 +118,8 @@ impl Scene {
             admin_secret: self.admin_secret,
             domain: Some((Uuid::from_u128(7), self.verdict)),
             access: self.access.clone(),
+            gate: Some(&self.gate),
+            renewing: &self.renewing,
             backup: backup::Report::default(),
         };
         status(&world, at(now))
@@ -201,7 +220,8 @@ fn trouble(scene: &mut Scene, trouble: Trouble) {
 fn a_certificate_that_clients_refuse_is_the_cause_of_a_failed_connection() {
     let scene = healthy().with(|s| {
         if let TlsSeen::Usable(usable) = &mut s.tls {
-            usable.problem = Some("the certificate ended yesterday".to_owned());
+            let text = "the certificate ended yesterday".to_owned();
+            usable.problem = Some(Problem { reason: Reason::CertificateExpired, text });
         }
         s.access = Access::Failed(Obstacle::unknown(Reason::ConnectionFailed, "handshake"));
     });
@@ -290,7 +310,7 @@ fn a_users_image_is_kept_only_once_it_served_and_a_default_at_once() {
     for before in [None, default] {
         let mut scene = healthy().with(|scene| scene.kanidm.spec.image = Some("kanidm/server:typo".to_owned()));
         scene.kanidm.status = Some(KanidmStatus {
-            version: before.clone().map(|image| VersionStatus { image: Some(image), image_tag: None }),
+            version: before.clone().map(|image| VersionStatus { image: Some(image), ..VersionStatus::default() }),
             ..KanidmStatus::default()
         });
         // The pod that serves is of the former template; the new one never does.
@@ -301,6 +321,106 @@ fn a_users_image_is_kept_only_once_it_served_and_a_default_at_once() {
         scene.pods[0].ready = true;
         assert_eq!(image(&scene).as_deref(), Some("kanidm/server:typo"));
     }
+}
+
+fn blocked(reason: Reason) -> Gate {
+    Gate {
+        image: version::Verdict::Blocked(reason, "Set another.".to_owned()),
+        support: version::Support::Compatible,
+        level: Some(14),
+        version: None,
+        backup: None,
+    }
+}
+
+#[test]
+fn a_blocked_image_is_told_and_kept_out_of_what_is_remembered_while_the_server_serves() {
+    let mut scene = healthy();
+    scene.kanidm.status = Some(scene.status_at(1));
+    scene.kanidm.spec.image = Some("kanidm/server:1.12.0".to_owned());
+    scene.gate = blocked(Reason::UpgradeSkipsRelease);
+    assert_eq!(scene.says("UpgradeBlocked"), ("True UpgradeSkipsRelease".to_owned(), "Set another.".to_owned()));
+    assert_eq!(scene.says("Ready"), ("False UpgradeBlocked".to_owned(), "Set another.".to_owned()));
+    assert_eq!(scene.says("Available").0, "True Ready");
+    let version = scene.status_at(1).version.unwrap();
+    assert_eq!(version.image.as_deref(), Some("kanidm/server:1.10.5"));
+    assert_eq!((version.domain_level, version.server_version.as_deref()), (Some(14), Some("1.10.5")));
+    assert_eq!(version.upgrade_check_result, Some(UpgradeCheckResult::Failed));
+    assert_eq!(version.compatibility_result, Some(CompatibilityResult::Compatible));
+    scene.gate = healthy().gate;
+    assert_eq!(scene.says("UpgradeBlocked").0, "False UpgradeAllowed");
+}
+
+#[test]
+fn a_first_image_that_is_blocked_is_the_reason_why_there_are_no_pods() {
+    let mut scene = healthy().with(|s| s.pods.clear());
+    scene.gate = blocked(Reason::UnsupportedVersion);
+    scene.sets = Some(vec![]);
+    assert_eq!(scene.says("Ready").0, "False UpgradeBlocked");
+}
+
+#[test]
+fn several_nodes_on_their_way_to_another_release_do_not_replicate_and_that_is_told() {
+    let mut scene = healthy();
+    scene.kanidm.spec.image = Some("kanidm/server:1.11.0".to_owned());
+    scene.kanidm.spec.replica_groups[0].replicas = 2;
+    let claim = "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}";
+    scene.kanidm.spec.storage = serde_norway::from_str(claim).unwrap();
+    let node = |pod: &str, level| NodeSeen {
+        pod: pod.to_owned(),
+        domain: Uuid::from_u128(7),
+        level,
+        certificate: None,
+        config: None,
+    };
+    scene.pods.push(PodSeen { name: "idm-default-1".to_owned(), ..scene.pods[0].clone() });
+    for (levels, pauses) in [([14, 14], true), ([14, 15], true), ([15, 15], false)] {
+        scene.nodes = vec![node("idm-default-0", levels[0]), node("idm-default-1", levels[1])];
+        let (verdict, message) = scene.says("Progressing");
+        assert_eq!(verdict, "True RollingOut");
+        assert_eq!(message.contains("replication pauses"), pauses, "{levels:?}: {message}");
+    }
+}
+
+#[test]
+fn the_certificate_is_told_with_its_end_and_its_fault() {
+    let end = 100 * 86_400;
+    let ending = |now: i64| {
+        let scene = healthy().with(|s| {
+            if let TlsSeen::Usable(usable) = &mut s.tls {
+                usable.not_after = at(end);
+            }
+        });
+        let conditions = scene.status_at(now).conditions.unwrap();
+        let condition = conditions.into_iter().find(|condition| condition.type_ == "CertificatesValid").unwrap();
+        (format!("{} {}", condition.status, condition.reason), condition.message)
+    };
+    let (verdict, message) = ending(end - 15 * 86_400);
+    assert_eq!(verdict, "True CertificateValid");
+    assert!(message.contains("'idm-tls' is good until 1970-04-11T00:00:00Z"), "{message}");
+    let (verdict, message) = ending(end - 14 * 86_400);
+    assert_eq!(verdict, "False CertificateExpiring");
+    assert!(message.contains("'idm-tls' ends at 1970-04-11T00:00:00Z"), "{message}");
+    for reason in [Reason::CertificateExpired, Reason::CertificateWrongHost, Reason::CertificateUntrusted] {
+        let scene = healthy().with(|s| {
+            if let TlsSeen::Usable(usable) = &mut s.tls {
+                usable.problem = Some(Problem { reason, text: "it is bad; issue another".to_owned() });
+            }
+        });
+        let (verdict, message) = scene.says("CertificatesValid");
+        assert_eq!(verdict, format!("False {reason}"));
+        assert!(message.contains("'idm-tls'") && message.contains("issue another"), "{message}");
+    }
+    assert_eq!(healthy().with(|s| s.tls = TlsSeen::Missing).says("CertificatesValid").0, "False TlsSecretMissing");
+}
+
+#[test]
+fn a_renewed_certificate_on_its_way_is_progress_and_keeps_nobody_from_being_ready() {
+    let scene = healthy().with(|s| s.renewing = ["idm-default-0".to_owned()].into());
+    assert_eq!(scene.says("Ready").0, "True Ready");
+    let (verdict, message) = scene.says("Progressing");
+    assert_eq!(verdict, "True RollingOut");
+    assert!(message.contains("renewed certificate: idm-default-0"), "{message}");
 }
 
 #[test]

@@ -13,10 +13,12 @@ use crate::targets::{Health, ObjectKey};
 pub(super) struct Scene {
     pub(super) shelf: Shelf,
     pub(super) node: Node,
+    /// A certificate that is in its Secret and not in the pod.
+    pub(super) renewed: Mutex<Option<(String, String)>>,
     faults: Arc<Faults>,
 }
 
-fn idm() -> ObjectKey {
+pub(super) fn idm() -> ObjectKey {
     ObjectKey { namespace: "default".to_owned(), name: "idm".to_owned() }
 }
 
@@ -28,12 +30,18 @@ impl Scene {
 
     /// The same, with its database on this storage.
     pub(super) async fn with_a_started_server_on(storage: Json) -> Self {
+        Self::with_a_started_server_of(|kanidm| kanidm["spec"]["storage"] = storage).await
+    }
+
+    /// The same for a Kanidm that is changed so.
+    pub(super) async fn with_a_started_server_of(change: impl FnOnce(&mut Json)) -> Self {
         let faults = Arc::new(Faults::none());
         let node = Node::start(faults.clone()).await;
-        let scene = Self { shelf: Shelf::before(node.clone(), faults.clone()), node, faults };
+        let shelf = Shelf::before(node.clone(), faults.clone());
+        let scene = Self { shelf, node, renewed: Mutex::default(), faults };
         put_kanidm(&scene.shelf);
         let mut kanidm = scene.shelf.get(KANIDM).unwrap();
-        kanidm["spec"]["storage"] = storage;
+        change(&mut kanidm);
         scene.shelf.put(KANIDM, kanidm);
         let (certificate, key) = &scene.node.certificate;
         scene.shelf.put(&secret("idm-tls"), certificate_secret(certificate, key));
@@ -117,7 +125,7 @@ impl Scene {
     }
 
     /// Resets of the administrators, and login attempts.
-    fn counts(&self) -> (usize, usize) {
+    pub(super) fn counts(&self) -> (usize, usize) {
         let held = self.node.held.lock().unwrap();
         (held.resets, held.logins)
     }

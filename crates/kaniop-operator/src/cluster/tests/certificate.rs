@@ -56,6 +56,9 @@ async fn a_certificate_that_clients_refuse_waits_and_so_does_every_other_restart
     world.give_certificate_for("other.example.com", None);
     world.settle().await;
     assert_eq!(world.ready().0, "False CertificateInvalid");
+    let (verdict, message) = says(&world.shelf, "CertificatesValid");
+    assert_eq!(verdict, "False CertificateWrongHost");
+    assert!(message.contains("'idm-tls'") && message.contains("not for 'idm.example.com'"), "{message}");
     assert_eq!(world.wanted_hash(), hash);
     world.change("/spec/replicaGroups/0", json!({"name": "default", "replicas": 1, "nodeSelector": {"a": "b"}}));
     world.settle().await;
@@ -64,4 +67,22 @@ async fn a_certificate_that_clients_refuse_waits_and_so_does_every_other_restart
     world.give_certificate_for("idm.example.com", None);
     world.settle().await;
     assert!(world.is_restarted());
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_than_the_one_beside_it_is_told_and_waits() {
+    let world = World::serving().await;
+    let before = world.shelf.get(STATEFULSET).unwrap();
+    world.give_certificate_for("idm.example.com", None);
+    let stranger = rcgen::generate_simple_self_signed(["another".to_owned()]).unwrap().cert.pem();
+    let stranger = serde_json::to_value(k8s_openapi::ByteString(stranger.into_bytes())).unwrap();
+    world.shelf.change(&secret("idm-tls"), |secret| secret["data"]["ca.crt"] = stranger);
+    world.settle().await;
+    let (verdict, message) = says(&world.shelf, "CertificatesValid");
+    assert_eq!(verdict, "False CertificateUntrusted");
+    assert!(message.contains("not from the authority in ca.crt"), "{message}");
+    assert_eq!(world.ready().0, "False CertificateInvalid");
+    let after = world.shelf.get(STATEFULSET).unwrap();
+    assert_eq!(after["spec"], before["spec"]);
+    assert!(!world.is_restarted());
 }
