@@ -20,8 +20,8 @@ fn replicated(space: &str, host: &str, edge: i32) -> Value {
     spec["domain"] = host.into();
     spec["image"] = setting("KANIOP_KANIDM_IMAGE").into();
     spec["replicaGroups"][1]["replicas"] = edge.into();
-    // The servers look for changes more often than they would by themselves.
-    spec["env"] = json!([{"name": "KANIDM_REPLICATION_TASK_POLL_INTERVAL", "value": "1"}]);
+    // The servers look for changes more often than they would by themselves. At one second, Kanidm 1.10 loses each of its own refreshes.
+    spec["env"] = json!([{"name": "KANIDM_REPLICATION_TASK_POLL_INTERVAL", "value": "3"}]);
     object
 }
 
