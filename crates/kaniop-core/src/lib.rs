@@ -12,3 +12,4 @@ pub mod name;
 pub mod picture;
 pub mod rbac;
 pub mod reason;
+pub mod restore;

@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::restore::Maintenance;
+
 /// What is known of a Kanidm. Every field is optional, so that an older status still reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -42,6 +44,9 @@ pub struct KanidmStatus {
     /// UUID of the domain, as the server said it first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain_uuid: Option<String>,
+    /// The restore that has claimed this Kanidm, once nothing else changes the cluster any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<Maintenance>,
 }
 
 /// One node.

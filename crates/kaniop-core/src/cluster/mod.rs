@@ -9,7 +9,7 @@ pub mod image;
 pub mod labels;
 pub mod names;
 pub mod origin;
-mod pod;
+pub(crate) mod pod;
 pub mod pods;
 mod probes;
 mod quantity;

@@ -121,6 +121,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             Some((uuid, Verdict::First | Verdict::Replaced)) => Some(uuid.to_string()),
             Some((_, Verdict::Same | Verdict::Mismatch)) | None => old.domain_uuid,
         },
+        maintenance: old.maintenance,
     }
 }
 

@@ -1,0 +1,1 @@
+//! The restore machine: rows of its table, and the model.
