@@ -128,12 +128,8 @@ impl Pass<'_> {
             }
             Some(JobSeen::Ended(Some(Answer::Unmarked))) => Continue(()),
             Some(JobSeen::Running(_)) => Break(self.wait("the Job that takes the mark off the volume")),
-            Some(JobSeen::Failed(_) | JobSeen::Ended(_)) => {
-                let name = super::job::name(&self.world.request, Task::Unmark);
-                Break(self.wait(format!(
-                    "somebody to delete Job '{name}', which did not take the mark off the volume, for another try"
-                )))
-            }
+            // Nothing but another try is left, and making a pod takes its time.
+            Some(JobSeen::Failed(_) | JobSeen::Ended(_)) => Break(Decision::Act(vec![Effect::DeleteJob(Task::Unmark)])),
         }
     }
 

@@ -39,6 +39,8 @@ guards! {
     MutationIsPersisted,
     /// After a failed restore its successor counts as having changed the database from the first.
     LatchIsInherited,
+    /// The restore Job has said that the old database is out of the way: else what is read back could be that.
+    RestoreHasAnswered,
     /// What was restored is compared with the backup; that the Job ended says nothing.
     RestoredIsProven,
     /// The mark on the volume is removed only by the Job that says so.

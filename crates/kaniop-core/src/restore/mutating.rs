@@ -16,17 +16,19 @@ impl Pass<'_> {
         self.stop()?;
         match self.job(Task::Restore)? {
             None => self.start(Task::Restore),
-            // What it says is kept for people. Whether anything was restored, the next phase finds out.
-            Some(JobSeen::Ended(answer)) => {
-                self.volumes_are_free()?;
-                let mut next = self.saved.entering(Phase::Verifying, self.now);
-                if let Some(Answer::Restored(Some(path))) = answer {
-                    next.safety_copy = Some(path.clone());
-                }
-                Continue(persist(next))
-            }
+            // It has moved the old database aside, so what is found in its place from now on is its work or none.
+            Some(JobSeen::Ended(Some(Answer::Restored(path)))) => self.replaced(path.as_ref()),
+            Some(JobSeen::Ended(None)) if self.guards.allow(Guard::RestoreHasAnswered, false) => self.replaced(None),
             Some(other) => Break(self.not_yet(Task::Restore, other)),
         }
+    }
+
+    /// The Job says that it did its work. Whether that is so, the next phase finds out.
+    fn replaced(&self, safety_copy: Option<&String>) -> Flow<Decision> {
+        self.volumes_are_free()?;
+        let mut next = self.saved.entering(Phase::Verifying, self.now);
+        next.safety_copy = safety_copy.cloned();
+        Continue(persist(next))
     }
 
     pub(super) fn verifying(&self, target: &Target) -> Flow<Decision> {

@@ -1,7 +1,9 @@
 //! What is seen when a step is decided. Whatever could not be read is absent here, and absence never leads forward.
 //!
-//! The target's claim, UID and `status.maintenance` are of one reading of one object, and effects on it carry its `resourceVersion`. That the
-//! target is gone is known only from the API server's own answer, never from a cache.
+//! Pods and Jobs may be of a cache that lags: every step that relies on them stands behind a fence of its own, on the volume or in the pods'
+//! configuration. Everything else is the API server's own answer in this pass. That an old volume or the target is gone, above all, is never
+//! taken from a cache. The target's claim, UID and `status.maintenance` are of one reading of one object, and effects on it carry its
+//! `resourceVersion`.
 
 use std::collections::BTreeMap;
 
