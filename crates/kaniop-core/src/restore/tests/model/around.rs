@@ -50,6 +50,7 @@ impl Event {
                 | Self::VolumeGoes
                 | Self::JobEnds(..)
                 | Self::SecondRestore
+                | Self::Forced(_)
         )
     }
 }
@@ -62,6 +63,7 @@ pub(super) fn events(state: &State) -> Vec<Event> {
     }
     for id in 0..2 {
         events.extend(Task::ALL.map(|task| Event::JobEnds(id, task)));
+        events.push(Event::Forced(id));
     }
     if state.faults == 0 {
         return events;
