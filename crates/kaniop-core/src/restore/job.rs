@@ -10,11 +10,12 @@
 //! |---|---|---|---|
 //! | `restore-image` | `--restore UID` | finds `/sbin/kanidmd` and runs its `version`; no volume | `image` |
 //! | `restore-preflight` | `--restore UID` `--file NAME` `--predecessor UID`… | reads the whole backup and proves it, makes a hard link of it under a name of its own, writes itself into the journal as the one who may change the volume; removes links of others | `source` |
-//! | `restore-database` | `--restore UID` `--predecessor UID`… | marks the volume, moves the old database files aside (the safety copy), restores the linked backup onto the empty path | `restored` |
-//! | `restore-verify` | `--restore UID` | seals the journal, runs the server's own check, backs the database up and reads that | `database` |
+//! | `restore-database` | `--restore UID` `--domain NAME` `--origin URL` `--predecessor UID`… | marks the volume, moves the old database files aside (the safety copy), restores the linked backup onto the empty path | `restored` |
+//! | `restore-verify` | `--restore UID` `--domain NAME` `--origin URL` | seals the journal, runs the server's own check, backs the database up and reads that | `database` |
 //! | `restore-unmark` | `--restore UID` `--predecessor UID`… | removes the mark of this restore or of a predecessor, and the link | `unmarked` |
 //!
-//! All flags but `--restore` may be absent. What each of them has to hold on the volume, for a Job may run late, twice, or beside another:
+//! `--predecessor` may be absent or stand several times. Domain and origin are what the server has to be configured with to open a database; its
+//! own configuration is not used, for that may be of a newer release than the image. What each of them has to hold on the volume, for a Job may run late, twice, or beside another:
 //!
 //! - All but `restore-image` hold an exclusive lock on a file of the volume while they run, and refuse when they do not get it, or when
 //!   something answers on the admin socket: then a server lives there.
@@ -63,6 +64,10 @@ pub struct Surroundings<'a> {
     pub owner: OwnerReference,
     /// The operator's own image, which brings the node helper.
     pub helper_image: &'a str,
+    /// Identity domain.
+    pub domain: &'a str,
+    /// URL that clients use.
+    pub origin: &'a str,
     /// Security context of the servers' pods where the user replaces the hardened one.
     pub pod_security: Option<PodSecurityContext>,
     /// Secrets for pulling the image.
@@ -178,7 +183,7 @@ fn pod_of(request: &Request, plan: Option<&RestorePlan>, task: Task, around: &Su
             name: CONTAINER.to_owned(),
             image: Some(request.image.clone()),
             image_pull_policy: around.pull_policy.clone(),
-            command: Some(command(request, plan, task)),
+            command: Some(command(request, plan, task, around)),
             resources: around.resources.clone(),
             security_context: Some(pod::confined()),
             termination_message_policy: Some("File".to_owned()),
@@ -213,7 +218,7 @@ fn helper(around: &Surroundings<'_>) -> Container {
     }
 }
 
-fn command(request: &Request, plan: Option<&RestorePlan>, task: Task) -> Vec<String> {
+fn command(request: &Request, plan: Option<&RestorePlan>, task: Task, around: &Surroundings<'_>) -> Vec<String> {
     let subcommand = match task {
         Task::Image => "restore-image",
         Task::Preflight => "restore-preflight",
@@ -226,6 +231,9 @@ fn command(request: &Request, plan: Option<&RestorePlan>, task: Task) -> Vec<Str
     command.push(format!("--restore={}", request.uid));
     if task == Task::Preflight {
         command.push(format!("--file={}", request.file_name));
+    }
+    if matches!(task, Task::Restore | Task::Verify) {
+        command.extend([format!("--domain={}", around.domain), format!("--origin={}", around.origin)]);
     }
     if matches!(task, Task::Preflight | Task::Restore | Task::Unmark) {
         let predecessors = plan.iter().flat_map(|plan| &plan.predecessors);

@@ -22,6 +22,8 @@ fn around() -> Surroundings<'static> {
             block_owner_deletion: Some(true),
         },
         helper_image: "example.com/kaniop:1",
+        domain: "idm.example.com",
+        origin: "https://idm.example.com",
         pull_secrets: serde_norway::from_str("[{name: registry}]").unwrap(),
         resources: serde_norway::from_str("{requests: {memory: 512Mi}}").unwrap(),
         node_selector: serde_norway::from_str("{disk: ssd}").unwrap(),
@@ -57,8 +59,8 @@ fn each_job_is_told_what_it_needs_word_by_word() {
         [
             "/kaniop/kaniop node restore-image --restore=restore",
             "/kaniop/kaniop node restore-preflight --restore=restore --file=backup.json.gz --predecessor=first",
-            "/kaniop/kaniop node restore-database --restore=restore --predecessor=first",
-            "/kaniop/kaniop node restore-verify --restore=restore",
+            "/kaniop/kaniop node restore-database --restore=restore --domain=idm.example.com --origin=https://idm.example.com --predecessor=first",
+            "/kaniop/kaniop node restore-verify --restore=restore --domain=idm.example.com --origin=https://idm.example.com",
             "/kaniop/kaniop node restore-unmark --restore=restore --predecessor=first",
         ]
     );

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use kaniop_api::restore::Phase;
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Checker, DiscoveryClassification, HasDiscoveries, Model, Property};
 
 use self::around::{Event, events, happen};
 use self::facts::{Facts, Ghosts, Id, Life, Pod, State};
@@ -23,6 +23,8 @@ use crate::restore::{Decision, writes_are_paused};
 struct World {
     guards: Guards,
     faults: u8,
+    /// The second restore may begin while the first is under way; else when that is over.
+    together: bool,
     /// States from which, undisturbed, everything ends as it should; and those from which it does not.
     settled: Mutex<HashMap<u64, bool>>,
 }
@@ -39,8 +41,19 @@ enum Action {
 }
 
 impl World {
-    fn new(guards: Guards, faults: u8) -> Self {
-        Self { guards, faults, settled: Mutex::default() }
+    /// Two restores that may run together, and one thing that goes wrong at any point.
+    fn crowded(guards: Guards) -> Self {
+        Self { guards, faults: 1, together: true, settled: Mutex::default() }
+    }
+
+    /// One restore after another, and two things that go wrong.
+    fn unlucky(guards: Guards) -> Self {
+        Self { guards, faults: 2, together: false, settled: Mutex::default() }
+    }
+
+    fn may_begin(&self, facts: &Facts) -> bool {
+        let first = &facts.restores[0];
+        self.together || first.life == Life::Gone || matches!(first.saved.phase, Phase::Completed | Phase::Failed)
     }
 }
 
@@ -101,6 +114,7 @@ impl Model for World {
                 carry_out(&mut next, id, View::Now, decided, upto);
                 true
             }
+            Action::Happens(Event::SecondRestore) if !self.may_begin(&last.facts) => return None,
             Action::Happens(event) => {
                 if !happen(&mut next, &event) {
                     return None;
@@ -165,40 +179,48 @@ fn writes_under_a_server(facts: &Facts) -> bool {
     writes && facts.pods[0] != Pod::Absent
 }
 
-#[test]
-fn whatever_happens_the_restore_machine_keeps_its_promises() {
+/// Looks at every state, and tells how many there were.
+fn explore(world: World, what: &str) -> impl Checker<World> + use<> {
     let started = std::time::Instant::now();
-    let checker = World::new(Guards::ALL, FAULTS).checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let checker = world.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     println!(
-        "{} states, {} of them different, {} steps deep, {} faults each, in {:.1?}",
+        "{what}: {} states, {} of them different, up to {} steps deep, in {:.1?}",
         checker.state_count(),
         checker.unique_state_count(),
         checker.max_depth(),
-        FAULTS,
         started.elapsed()
     );
-    checker.assert_properties();
+    checker
 }
 
-/// How much may go wrong on one way.
-const FAULTS: u8 = 1;
+#[test]
+fn two_restores_together_keep_every_promise_whatever_goes_wrong() {
+    explore(World::crowded(Guards::ALL), "two restores together, one fault").assert_properties();
+}
 
 #[test]
-fn without_any_one_of_its_guards_it_does_not() {
+fn one_restore_after_another_keeps_every_promise_whatever_goes_wrong_twice() {
+    explore(World::unlucky(Guards::ALL), "one restore after another, two faults").assert_properties();
+}
+
+#[test]
+fn without_any_one_of_its_guards_the_machine_breaks_a_promise() {
     let mut needless = Vec::new();
     for guard in Guard::ALL {
-        let model = World::new(Guards::without(*guard), FAULTS);
-        let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+        let guards = Guards::without(*guard);
+        // Only after one fault is there something that another can spoil.
+        let world = if *guard == Guard::FinalizerStays { World::unlucky(guards) } else { World::crowded(guards) };
+        let what = format!("without {guard:?}");
+        let checker = explore(world, &what);
         let failures: Vec<_> = checker
             .discoveries()
             .into_iter()
-            .filter(|(name, _)| checker.discovery_classification(name).to_string() == "counterexample")
-            .map(|(name, path)| {
-                let broken = path.last_state().broken.clone();
-                format!("{name} {broken:?}, after {} steps", path.into_actions().len())
+            .filter(|(name, _)| {
+                matches!(checker.discovery_classification(name), DiscoveryClassification::Counterexample)
             })
+            .map(|(name, path)| format!("{name} {:?}", path.last_state().broken))
             .collect();
-        println!("without {guard:?}: {} states, {failures:?}", checker.unique_state_count());
+        println!("  {}", failures.join(", "));
         if failures.is_empty() {
             needless.push(guard);
         }

@@ -51,13 +51,15 @@ impl Event {
                 | Self::JobEnds(..)
                 | Self::SecondRestore
                 | Self::Forced(_)
+                | Self::TargetMadeAgain
         )
     }
 }
 
 /// What may happen next.
 pub(super) fn events(state: &State) -> Vec<Event> {
-    let mut events = vec![Event::Cluster, Event::SecondaryJoins, Event::VolumeGoes, Event::SecondRestore];
+    let mut events =
+        vec![Event::Cluster, Event::SecondaryJoins, Event::VolumeGoes, Event::SecondRestore, Event::TargetMadeAgain];
     for pod in 0..2 {
         events.extend([Event::PodStarts(pod), Event::PodEnds(pod), Event::PodIsFreed(pod)]);
     }
@@ -68,7 +70,7 @@ pub(super) fn events(state: &State) -> Vec<Event> {
     if state.faults == 0 {
         return events;
     }
-    events.extend([Event::ClaimRemovedByHand, Event::TargetDeleted, Event::TargetMadeAgain]);
+    events.extend([Event::ClaimRemovedByHand, Event::TargetDeleted]);
     for id in 0..2 {
         events.extend([
             Event::Pause(id),

@@ -8,7 +8,7 @@ use kaniop_api::restore::{Phase, Servers};
 use super::facts::{Data, Facts, Id, JobState, Life, Pod, Replica, SETS, State};
 use super::look::world;
 use crate::restore::guard::Guards;
-use crate::restore::{Decision, Effect, OtherState, Saved, Task, state as standing, step_with};
+use crate::restore::{Decision, Effect, OtherState, Saved, Task, holds, state as standing, step_with};
 
 /// On what a pass is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +85,9 @@ fn persist(state: &mut State, id: Id, view: View, mut new: Saved) {
     }
     if new.phase == Phase::RestoringPrimary && old.phase != new.phase {
         state.ghosts.marked = Some(id);
+        if new.evidence.as_ref().is_none_or(|evidence| evidence.source.entries == 0) {
+            broken(state, "S9 marked without a backup that is proven");
+        }
         if view == View::Now && state.facts.pods != [Pod::Absent; 2] {
             broken(state, "S3 a server runs when the mark is set");
         }
@@ -128,6 +131,10 @@ fn act(state: &mut State, id: Id, view: View, effect: &Effect) -> bool {
             restore.finalizer = !restore.deleting;
         }
         Effect::RemoveFinalizer => {
+            let holds = holds(&state.facts.restores[id].saved) && state.facts.target.claim == Some(id);
+            if holds && state.facts.target.uid == Some(0) {
+                broken(state, "S6 the object went while it had the Kanidm");
+            }
             state.facts.restores[id].finalizer = false;
             if state.facts.restores[id].deleting {
                 gone(state, id);
@@ -187,6 +194,11 @@ fn on_target(state: &mut State, id: Id, view: View, effect: &Effect) -> bool {
         Effect::Allow { servers, .. } => {
             target.servers = *servers;
             owner_only(state, id, view);
+            let facts = &state.facts;
+            let serves = facts.disk.data == Data::Restored(id) && (view != View::Now || facts.pods[0] == Pod::Running);
+            if *servers == Servers::All && !serves {
+                broken(state, "S8 the others were let in before the primary served");
+            }
         }
         _ => {
             if claim != Some(id) {
