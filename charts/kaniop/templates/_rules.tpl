@@ -17,6 +17,10 @@
   - apiGroups: [""]
     resources: [namespaces]
     verbs: [get]
+  # A primary that came back empty is not set up anew while another claim may hold the domain.
+  - apiGroups: [""]
+    resources: [persistentvolumeclaims]
+    verbs: [list]
   # Servers are watched, and restarted one by one: rollouts are the operator's, so it deletes the pod that is next.
   - apiGroups: [""]
     resources: [pods]
@@ -33,14 +37,22 @@
   - apiGroups: [""]
     resources: [services]
     verbs: [get, list, watch, create, patch, delete]
-  # One for each replica group.
+  # What serves beside the servers; one that is not wanted any more is removed.
+  - apiGroups: ["apps"]
+    resources: [deployments]
+    verbs: [get, list, watch, create, patch, delete]
+  # One for each replica group; one whose group is gone is deleted when it has no pods left.
   - apiGroups: ["apps"]
     resources: [statefulsets]
-    verbs: [get, list, watch, create, patch]
+    verbs: [get, list, watch, create, patch, delete]
   # Transitions are told as events.
   - apiGroups: ["events.k8s.io"]
     resources: [events]
     verbs: [create, patch]
+  # How clients reach the servers through a Gateway; the kinds may be installed later.
+  - apiGroups: ["gateway.networking.k8s.io"]
+    resources: [backendtlspolicies, httproutes]
+    verbs: [get, list, create, patch, delete]
   # What users write; patch sets and removes the finalizer.
   - apiGroups: ["kaniop.rs"]
     resources: [kanidmgroups, kanidmoauth2clients, kanidmpersonaccounts, kanidms, kanidmserviceaccounts]
@@ -53,6 +65,14 @@
   - apiGroups: ["kaniop.rs"]
     resources: [kanidmgroups/status, kanidmoauth2clients/status, kanidmpersonaccounts/status, kanidms/status, kanidmserviceaccounts/status]
     verbs: [patch]
+  # How clients reach the servers, and who else may.
+  - apiGroups: ["networking.k8s.io"]
+    resources: [ingresses, networkpolicies]
+    verbs: [get, list, watch, create, patch, delete]
+  # Machines are emptied one by one without stopping all servers at once.
+  - apiGroups: ["policy"]
+    resources: [poddisruptionbudgets]
+    verbs: [get, list, watch, create, patch, delete]
 {{- end }}
 {{- define "kaniop.rules.own" }}
   # One operator acts at a time.

@@ -67,6 +67,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Watched,
         group: "",
+        resources: &["persistentvolumeclaims"],
+        names: &[],
+        verbs: &["list"],
+        why: "A primary that came back empty is not set up anew while another claim may hold the domain.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "",
         resources: &["pods"],
         names: &[],
         verbs: &["get", "list", "watch", "delete"],
@@ -100,10 +108,18 @@ pub const RULES: &[Rule] = &[
     Rule {
         scope: Scope::Watched,
         group: "apps",
+        resources: &["deployments"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "What serves beside the servers; one that is not wanted any more is removed.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "apps",
         resources: &["statefulsets"],
         names: &[],
-        verbs: &["get", "list", "watch", "create", "patch"],
-        why: "One for each replica group.",
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "One for each replica group; one whose group is gone is deleted when it has no pods left.",
     },
     Rule {
         scope: Scope::Watched,
@@ -112,6 +128,14 @@ pub const RULES: &[Rule] = &[
         names: &[],
         verbs: &["create", "patch"],
         why: "Transitions are told as events.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "gateway.networking.k8s.io",
+        resources: &["backendtlspolicies", "httproutes"],
+        names: &[],
+        verbs: &["get", "list", "create", "patch", "delete"],
+        why: "How clients reach the servers through a Gateway; the kinds may be installed later.",
     },
     Rule {
         scope: Scope::Watched,
@@ -147,6 +171,22 @@ pub const RULES: &[Rule] = &[
         names: &[],
         verbs: &["patch"],
         why: "What was observed is reported.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "networking.k8s.io",
+        resources: &["ingresses", "networkpolicies"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "How clients reach the servers, and who else may.",
+    },
+    Rule {
+        scope: Scope::Watched,
+        group: "policy",
+        resources: &["poddisruptionbudgets"],
+        names: &[],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "Machines are emptied one by one without stopping all servers at once.",
     },
     Rule {
         scope: Scope::Own,

@@ -70,10 +70,18 @@ reasons! {
     NamespaceNotSelected,
     /// `spec.paused` is set.
     Paused,
+    /// A node holds another domain than the primary, so it serves nobody: it was added or emptied, and joins, or cannot.
+    NodeJoining,
+    /// The certificate of a peer is not known (yet), so it cannot replicate.
+    PeersUnknown,
     /// Pods are not serving yet.
     PodsNotReady,
     /// Something that the object refers to does not exist on the server (yet).
     ReferenceNotFound,
+    /// A node's replication certificate has ended, ends soon, or is for another host. It is renewed.
+    ReplicationCertificateInvalid,
+    /// Everything that the server shows of replication is as it should be. It does not show whether changes arrive.
+    ReplicationUnknown,
     /// A link for setting a first credential was handed out and not used yet.
     ResetLinkOpen,
     /// The link for setting a first credential was not used in time. Delete its Secret to get a new one.

@@ -38,6 +38,12 @@ pub enum Answer<T> {
 pub struct NodeReport {
     /// The domain that the node's database holds.
     pub domain: DomainInfo,
+    /// Its replication certificate, base64url of DER; none while it does not replicate or makes a new one.
+    #[serde(default)]
+    pub certificate: Option<String>,
+    /// Digest of the configuration that the server was started with, as the init container noted it.
+    #[serde(default)]
+    pub config: Option<String>,
 }
 
 /// A domain as a node's database has it.
@@ -71,6 +77,8 @@ fn exposed<S: Serializer>(passwords: &BTreeMap<String, SecretString>, serializer
 enum Reply {
     DomainShow { domain_info: DomainInfo },
     RecoverAccount { password: SecretString },
+    ShowReplicationCertificate { cert: String },
+    Success,
     Error,
 }
 
@@ -113,7 +121,7 @@ impl Socket {
         match self.ask(&json!("DomainShow")).await? {
             Reply::DomainShow { domain_info } => Ok(domain_info),
             Reply::Error => Err(Error::SocketRefused { what: "show its domain".to_owned() }),
-            Reply::RecoverAccount { .. } => Err(unknown("the domain")),
+            _ => Err(unknown("the domain")),
         }
     }
 
@@ -126,7 +134,31 @@ impl Socket {
         match self.ask(&json!({ "RecoverAccount": { "name": name } })).await? {
             Reply::RecoverAccount { password } => Ok(password),
             Reply::Error => Err(Error::SocketRefused { what: format!("recover the account {name}") }),
-            Reply::DomainShow { .. } => Err(unknown("a new password")),
+            _ => Err(unknown("a new password")),
+        }
+    }
+
+    /// The server's replication certificate, base64url of DER. `None` when it shows none: it does not replicate, or is about to make a new one.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] or [`Error::Undecodable`].
+    pub async fn replication_certificate(&mut self) -> Result<Option<String>, Error> {
+        match self.ask(&json!("ShowReplicationCertificate")).await? {
+            Reply::ShowReplicationCertificate { cert } => Ok(Some(cert)),
+            Reply::Error => Ok(None),
+            _ => Err(unknown("a replication certificate")),
+        }
+    }
+
+    /// Has the server make a new replication certificate. Its answer says nothing: some releases answer with an error and renew all the same, a
+    /// minute later. Only the certificate, read again, does.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] or [`Error::Undecodable`].
+    pub async fn renew_replication_certificate(&mut self) -> Result<(), Error> {
+        match self.ask(&json!("RenewReplicationCertificate")).await? {
+            Reply::Success | Reply::Error => Ok(()),
+            _ => Err(unknown("the renewal of a certificate")),
         }
     }
 

@@ -3,14 +3,14 @@
 
 mod ownership;
 
+use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kaniop_core::cluster::labels::{self, APPLIED_HASH};
-use kaniop_core::cluster::{Child, hash};
+use kaniop_core::cluster::{Child, child, hash};
 use kube::Resource;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
-use kube::core::PartialObjectMeta;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -49,11 +49,7 @@ pub enum Applied {
 /// # Errors
 /// When leadership is in doubt, or the API server does not answer.
 pub async fn child(ctx: &Context, owner: &Owner<'_>, child: &Child) -> Result<Applied, Error> {
-    match child {
-        Child::Secret(secret) => object::<Secret>(ctx, owner, secret).await,
-        Child::Service(service) => object::<Service>(ctx, owner, service).await,
-        Child::StatefulSet(statefulset) => object::<StatefulSet>(ctx, owner, statefulset).await,
-    }
+    send(ctx, owner, child, &parameters()).await
 }
 
 /// Applies one object of any kind, with the fields that `wanted` has.
@@ -64,7 +60,7 @@ pub async fn object<K>(ctx: &Context, owner: &Owner<'_>, wanted: &K) -> Result<A
 where
     K: Resource<DynamicType = ()> + Serialize,
 {
-    send(ctx, owner, wanted, PatchParams::apply(FIELD_MANAGER).force()).await
+    send(ctx, owner, &Child::of(wanted), &parameters()).await
 }
 
 /// What [`object`] would come to, as the API server judges it with its quotas and policies. Nothing is stored.
@@ -75,19 +71,18 @@ pub async fn rehearse<K>(ctx: &Context, owner: &Owner<'_>, wanted: &K) -> Result
 where
     K: Resource<DynamicType = ()> + Serialize,
 {
-    send(ctx, owner, wanted, PatchParams::apply(FIELD_MANAGER).force().dry_run()).await
+    send(ctx, owner, &Child::of(wanted), &parameters().dry_run()).await
 }
 
-async fn send<K>(ctx: &Context, owner: &Owner<'_>, wanted: &K, parameters: PatchParams) -> Result<Applied, Error>
-where
-    K: Resource<DynamicType = ()> + Serialize,
-{
-    let kind = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), owner.namespace, &kind);
-    let name = wanted.meta().name.clone().unwrap_or_default();
-    let live = api.get_opt(&name).await?;
-    let mut manifest =
-        serde_json::to_value(wanted).map_err(|error| Error::Bug(format!("{} '{name}': {error}", kind.kind)))?;
+fn parameters() -> PatchParams {
+    PatchParams::apply(FIELD_MANAGER).force()
+}
+
+async fn send(ctx: &Context, owner: &Owner<'_>, child: &Child, parameters: &PatchParams) -> Result<Applied, Error> {
+    let (kind, name) = (&child.kind, child.name());
+    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), owner.namespace, kind);
+    let live = api.get_opt(name).await?;
+    let mut manifest = child.manifest.clone();
     let hash = hash::of_manifest(&manifest);
     manifest["metadata"]["annotations"][APPLIED_HASH] = hash.clone().into();
     if let Some(live) = &live {
@@ -108,7 +103,7 @@ where
         manifest["metadata"]["uid"] = live.metadata.uid.clone().into();
     }
     ctx.guard.check()?;
-    match api.patch(&name, &parameters, &Patch::Apply(&manifest)).await {
+    match api.patch(name, parameters, &Patch::Apply(&manifest)).await {
         Ok(_) => {
             if !parameters.dry_run {
                 tracing::info!(kind = kind.kind, name, created = live.is_none(), "applied");
@@ -156,13 +151,14 @@ pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child]) -> Result
         owner.name,
         labels::SECRET_TYPE
     );
-    let names = |keep: fn(&Child) -> Option<&ObjectMeta>| -> Vec<&str> {
-        wanted.iter().filter_map(keep).filter_map(|metadata| metadata.name.as_deref()).collect()
-    };
-    let secrets = names(|child| if let Child::Secret(secret) = child { Some(&secret.metadata) } else { None });
-    let services = names(|child| if let Child::Service(service) = child { Some(&service.metadata) } else { None });
-    Ok(prune_kind::<Secret>(ctx, owner, &selector, &secrets).await?
-        + prune_kind::<Service>(ctx, owner, &selector, &services).await?)
+    let kinds = child::prunable();
+    let pruned = kinds.iter().map(|kind| {
+        let named = wanted.iter().filter(|child| child.kind.kind == kind.kind && child.kind.group == kind.group);
+        let wanted: Vec<_> = named.map(Child::name).collect();
+        let selector = &selector;
+        async move { prune_kind(ctx, owner, kind, selector, &wanted).await }
+    });
+    Ok(try_join_all(pruned).await?.into_iter().sum())
 }
 
 /// Deletes the Secrets of one object that this selector finds and that are not wanted (any more). Returns how many.
@@ -170,7 +166,7 @@ pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child]) -> Result
 /// # Errors
 /// When leadership is in doubt, or the API server refuses or does not answer.
 pub async fn prune_secrets(ctx: &Context, owner: &Owner<'_>, selector: &str, wanted: &[&str]) -> Result<usize, Error> {
-    prune_kind::<Secret>(ctx, owner, selector, wanted).await
+    prune_kind(ctx, owner, &ApiResource::erase::<Secret>(&()), selector, wanted).await
 }
 
 /// Deletes a Secret, if it is still the one of this UID. One that is gone is no error.
@@ -179,26 +175,31 @@ pub async fn prune_secrets(ctx: &Context, owner: &Owner<'_>, selector: &str, wan
 /// When leadership is in doubt, or the API server refuses or does not answer.
 pub async fn delete_secret(ctx: &Context, namespace: &str, name: &str, uid: Option<String>) -> Result<(), Error> {
     ctx.guard.check()?;
-    delete::<Secret>(ctx, namespace, name, uid).await
+    delete(ctx, namespace, &ApiResource::erase::<Secret>(&()), name, uid).await
 }
 
-async fn prune_kind<K>(ctx: &Context, owner: &Owner<'_>, selector: &str, wanted: &[&str]) -> Result<usize, Error>
-where
-    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + serde::de::DeserializeOwned,
-{
-    let api: Api<PartialObjectMeta<K>> = Api::namespaced(ctx.client.clone(), owner.namespace);
-    let ours = api.list_metadata(&ListParams::default().labels(selector)).await?;
+async fn prune_kind(
+    ctx: &Context,
+    owner: &Owner<'_>,
+    kind: &ApiResource,
+    selector: &str,
+    wanted: &[&str],
+) -> Result<usize, Error> {
+    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), owner.namespace, kind);
+    let ours = match api.list_metadata(&ListParams::default().labels(selector)).await {
+        Ok(ours) => ours,
+        // The kind is not installed, so there are no objects of it.
+        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(0),
+        Err(error) => return Err(error.into()),
+    };
     let mut pruned = 0;
     for found in ours {
         let name = found.metadata.name.clone().unwrap_or_default();
         let unwanted = is_controlled_by(&found.metadata, owner.uid) && !wanted.contains(&name.as_str());
         if unwanted && found.metadata.deletion_timestamp.is_none() {
             ctx.guard.check()?;
-            delete::<K>(ctx, owner.namespace, &name, found.metadata.uid).await?;
-            tracing::info!(kind = %K::kind(&()), name, "deleted, for it is not wanted any more");
+            delete(ctx, owner.namespace, kind, &name, found.metadata.uid).await?;
+            tracing::info!(kind = kind.kind, name, "deleted, for it is not wanted any more");
             pruned += 1;
         }
     }
@@ -211,17 +212,41 @@ where
 /// When leadership is in doubt, or the API server refuses or does not answer. A pod that is gone or another one is no error.
 pub async fn restart_pod(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
     ctx.guard.check()?;
-    delete::<Pod>(ctx, namespace, name, Some(uid.to_owned())).await
+    delete(ctx, namespace, &ApiResource::erase::<Pod>(&()), name, Some(uid.to_owned())).await
 }
 
-async fn delete<K>(ctx: &Context, namespace: &str, name: &str, uid: Option<String>) -> Result<(), Error>
-where
-    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + serde::de::DeserializeOwned,
-{
-    let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
+/// Takes all pods of a StatefulSet away, if it is still the one of this UID.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn scale_to_zero(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
+    ctx.guard.check()?;
+    let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), namespace);
+    let patch = json!({"metadata": {"uid": uid}, "spec": {"replicas": 0}});
+    match api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Deletes a StatefulSet that has no pods left, if it is still the one of this UID. Its claims are what its retention policy says.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server refuses or does not answer.
+pub async fn delete_statefulset(ctx: &Context, namespace: &str, name: &str, uid: &str) -> Result<(), Error> {
+    ctx.guard.check()?;
+    delete(ctx, namespace, &ApiResource::erase::<StatefulSet>(&()), name, Some(uid.to_owned())).await
+}
+
+async fn delete(
+    ctx: &Context,
+    namespace: &str,
+    kind: &ApiResource,
+    name: &str,
+    uid: Option<String>,
+) -> Result<(), Error> {
+    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), namespace, kind);
     let exactly = Preconditions { uid, resource_version: None };
     match api.delete(name, &DeleteParams::default().preconditions(exactly)).await {
         Ok(_) => Ok(()),

@@ -107,12 +107,12 @@ pub enum DatabaseCommand {
         #[arg(short = 'C', long)]
         compression: Option<String>,
     },
-    /// Replaces the database by a backup (not implemented here).
+    /// Replaces the content of the database by a backup's; exits 0 on some failures.
     Restore {
         /// The file.
         path: PathBuf,
     },
-    /// Checks the database (not implemented here).
+    /// Checks the database; exits 0 when it cannot be opened.
     Verify,
     /// Builds the indexes again (not implemented here).
     Reindex,

@@ -7,13 +7,15 @@ use crate::admin::client;
 use crate::admin::protocol::{Request, Response};
 use crate::backup::on_demand;
 use crate::cli::{Cli, Command, DatabaseCommand, DomainCommand};
-use crate::config::{self, LogLevel, Settings};
-use crate::{VERSION, logging, scripting, server};
+use crate::config::{self, Config, LogLevel, Settings};
+use crate::offline::restore::RestoreError;
+use crate::offline::verify::verify;
+use crate::{logging, offline, release, scripting, server};
 
 /// Runs one command.
 pub fn run(cli: Cli) -> ExitCode {
     if matches!(cli.command, Command::Version) {
-        println!("kanidmd {VERSION} dev");
+        println!("kanidmd {} dev", release::played().version);
         return ExitCode::SUCCESS;
     }
     let settings = match config::load(cli.config_path.as_deref()) {
@@ -30,7 +32,7 @@ pub fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Server => serve(settings),
         Command::Configtest => configtest(settings),
-        Command::Database { command } => database(command, &settings),
+        Command::Database { command } => database(command, settings),
         Command::CertGenerate => not_implemented("cert-generate"),
         Command::DbScan { .. } => not_implemented("db-scan"),
         Command::Domain { command: DomainCommand::Rename } => not_implemented("domain rename"),
@@ -71,18 +73,43 @@ fn configtest(settings: Settings) -> ExitCode {
     }
 }
 
-fn database(command: DatabaseCommand, settings: &Settings) -> ExitCode {
+fn database(command: DatabaseCommand, settings: Settings) -> ExitCode {
     match command {
         DatabaseCommand::Backup { path, .. } => {
-            if let Err(error) = backup(settings, Some(&path)) {
+            if let Err(error) = backup(&settings, Some(&path)) {
                 tracing::error!("no backup was written: {error}");
             }
             ExitCode::SUCCESS
         }
-        DatabaseCommand::Restore { .. } => not_implemented("database restore"),
-        DatabaseCommand::Verify => not_implemented("database verify"),
+        DatabaseCommand::Restore { path } => with_config(settings, |config| restore(&path, config)),
+        DatabaseCommand::Verify => with_config(settings, verify),
         DatabaseCommand::Reindex => not_implemented("database reindex"),
         DatabaseCommand::Vacuum => not_implemented("database vacuum"),
+    }
+}
+
+fn with_config(settings: Settings, work: impl FnOnce(&Config) -> ExitCode) -> ExitCode {
+    match settings.into_config() {
+        Ok(config) => work(&config),
+        Err(error) => {
+            tracing::error!("{error}");
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Exits 0 when nothing was touched because nothing could be, and 1 when the backup was refused.
+fn restore(source: &Path, config: &Config) -> ExitCode {
+    match offline::restore::restore(source, config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("nothing was restored: {error}");
+            match error {
+                RestoreError::Missing(_) | RestoreError::Unreadable { .. } => ExitCode::SUCCESS,
+                _ => ExitCode::FAILURE,
+            }
+        }
     }
 }
 

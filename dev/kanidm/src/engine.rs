@@ -14,7 +14,7 @@ use kanidmd_lib::schema::Schema;
 use tokio::task::JoinHandle;
 
 use crate::config::Config;
-use crate::later_schema;
+use crate::{later_schema, release};
 
 /// Read connections to the database, one more than the readers that can run at once.
 const POOL_SIZE: u32 = 4;
@@ -29,6 +29,39 @@ pub struct Engine {
     tasks: Vec<JoinHandle<()>>,
 }
 
+/// Why a database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The engine refused it.
+    #[error("{0:?}")]
+    Engine(OperationError),
+    /// The operating system refused what it takes.
+    #[error(transparent)]
+    System(std::io::Error),
+    /// It is of a later release.
+    #[error("MG0010DowngradeNotAllowed: the domain is at level {found}, and this release is for level {level}")]
+    Downgrade {
+        /// The database's level.
+        found: u32,
+        /// This release's level.
+        level: u32,
+    },
+    /// It is of a release long before.
+    #[error("MG0008SkipUpgradeAttempted: the domain is at level {found}, and this release is for level {level}")]
+    Skip {
+        /// The database's level.
+        found: u32,
+        /// This release's level.
+        level: u32,
+    },
+}
+
+impl From<OperationError> for OpenError {
+    fn from(error: OperationError) -> Self {
+        Self::Engine(error)
+    }
+}
+
 /// Opens the database file, which is created when missing, without looking at its content.
 ///
 /// # Errors
@@ -41,18 +74,58 @@ pub fn open_backend(path: &Path, zfs: bool, arc_size: Option<usize>) -> Result<(
     Ok((Backend::new(config, index_keys, false)?, schema))
 }
 
+/// Brings the database up to the release that is played, as every start does.
+///
+/// # Errors
+/// When the database is of another release than this or the one before, or its migration fails.
+pub async fn start_up(
+    backend: Backend,
+    schema: Schema,
+    config: &Config,
+) -> Result<(IdmServer, IdmServerDelayed, IdmServerAudit), OpenError> {
+    let now = duration_from_epoch_now();
+    let server = QueryServer::new(backend, schema, config.domain.clone(), now)?;
+    let level = release::played().level;
+    match level_of(&server).await? {
+        Some(found) => is_one_step(found, level)?,
+        // Levels above the engine's own are steps and have no content to begin with.
+        None if level > DOMAIN_TGT_LEVEL => server.initialise_helper(now, DOMAIN_TGT_LEVEL).await?,
+        None => {}
+    }
+    server.initialise_helper(now, level).await?;
+    later_schema::ensure(&server).await?;
+    Ok(IdmServer::new(server, &config.origin, false, now).await?)
+}
+
+/// The domain level of a database; `None` for a new one.
+async fn level_of(server: &QueryServer) -> Result<Option<u32>, OperationError> {
+    let mut read = server.read().await?;
+    match read.internal_search_uuid(UUID_DOMAIN_INFO) {
+        Ok(entry) => Ok(entry.get_ava_single_uint32(Attribute::Version)),
+        Err(OperationError::NoMatchingEntries) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// One minor release at a time, and never back: the engine alone would let more pass than a released server.
+fn is_one_step(found: u32, level: u32) -> Result<(), OpenError> {
+    if found > level {
+        return Err(OpenError::Downgrade { found, level });
+    }
+    if found + 1 < level {
+        return Err(OpenError::Skip { found, level });
+    }
+    Ok(())
+}
+
 impl Engine {
     /// Opens, creates or migrates the database and starts the background work.
     ///
     /// # Errors
     /// When the database cannot be opened or its migration fails; it is then left as it was.
-    pub async fn open(config: &Config) -> Result<Self, OperationError> {
+    pub async fn open(config: &Config) -> Result<Self, OpenError> {
         let (backend, schema) = open_backend(&config.db_path, config.zfs, config.db_arc_size)?;
-        let now = duration_from_epoch_now();
-        let server = QueryServer::new(backend, schema, config.domain.clone(), now)?;
-        server.initialise_helper(now, DOMAIN_TGT_LEVEL).await?;
-        later_schema::ensure(&server).await?;
-        let (idms, delayed, audit) = IdmServer::new(server, &config.origin, false, now).await?;
+        let (idms, delayed, audit) = start_up(backend, schema, config).await?;
         let idms = Arc::new(idms);
         let tasks = vec![
             tokio::spawn(run_delayed(Arc::clone(&idms), delayed)),

@@ -15,6 +15,9 @@ mod http;
 mod later_schema;
 mod lock_file;
 mod logging;
+mod offline;
+mod release;
+mod replication;
 mod scripting;
 mod server;
 mod tls;
@@ -23,14 +26,15 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The version reported everywhere: the engine's.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     // The database, its log and the socket are nobody else's business; the group may read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
     // Fails only when a provider is installed already, and then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    if let Err(error) = release::choose() {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
     command::run(cli)
 }

@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsConfig, from_tcp_rustls};
-use kanidmd_lib::prelude::OperationError;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
 use crate::admin::socket::AdminSocket;
 use crate::backup::timer;
-use crate::config::Config;
-use crate::engine::Engine;
+use crate::config::{self, Config};
+use crate::engine::{Engine, OpenError};
+use crate::replication::{Node, Orders, Replication};
 use crate::tls::{self, TlsError};
-use crate::{http, lock_file};
+use crate::{http, lock_file, release};
 
 /// How long open requests may go on after the signal to stop.
 const GRACE: Duration = Duration::from_millis(300);
@@ -33,6 +33,8 @@ pub struct Running {
     pub engine: Engine,
     /// The configuration as read at start; a reload does not read it again.
     pub config: Config,
+    /// The replication task, when replication is configured.
+    pub replication: Option<Replication>,
     tls: RustlsConfig,
     reloads: broadcast::Sender<()>,
 }
@@ -44,12 +46,12 @@ pub enum ServerError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The database.
-    #[error("the database {path} cannot be opened or migrated: {error:?}")]
+    #[error("the database {path} cannot be opened or migrated: {error}")]
     Database {
         /// The file.
         path: PathBuf,
-        /// The engine's word for it.
-        error: OperationError,
+        /// Why not.
+        error: OpenError,
     },
     /// A listener.
     #[error("cannot listen on {address}: {source}")]
@@ -126,8 +128,14 @@ async fn serve(config: Config) -> Result<(), ServerError> {
     let listeners = config.bindaddress.iter().map(|a| listen(*a)).collect::<Result<Vec<_>, _>>()?;
     let schedule = config.online_backup.clone().map(timer::Timer::new).transpose()?;
     let (reloads, _) = broadcast::channel(16);
-    let running = Arc::new(Running { engine, config, tls, reloads });
-    make_replication_certificate(&running).await?;
+    let (replication, node) = match config.replication.clone() {
+        Some(plan) => {
+            let (replication, orders) = Replication::new(plan.renewal_delay);
+            (Some(replication), Some(listen_for_peers(plan, orders).await?))
+        }
+        None => (None, None),
+    };
+    let running = Arc::new(Running { engine, config, replication, tls, reloads });
 
     let handle = Handle::new();
     let mut tasks = JoinSet::new();
@@ -137,17 +145,18 @@ async fn serve(config: Config) -> Result<(), ServerError> {
         let server = from_tcp_rustls(listener, running.tls.clone())?.handle(handle.clone());
         tasks.spawn(async move { server.serve(service).await });
     }
+    let node = node.map(|n| tokio::spawn(n.run(Arc::clone(&running))));
     let timer = schedule.map(|s| tokio::spawn(s.run(Arc::clone(&running), running.reloads.subscribe())));
     let path = &running.config.adminbindpath;
     let socket = AdminSocket::open(path)
         .map_err(|source| ServerError::Listen { address: path.display().to_string(), source })?;
     let admin = tokio::spawn(socket.serve(Arc::clone(&running)));
-    tracing::info!(version = crate::VERSION, "ready to rock! (a development server, not Kanidm itself)");
+    tracing::info!(version = release::played().version, "ready to rock! (a development server, not Kanidm itself)");
 
     let outcome = wait(&mut signals, &running, &mut tasks).await;
     admin.abort();
-    if let Some(timer) = timer {
-        timer.abort();
+    for task in timer.iter().chain(&node) {
+        task.abort();
     }
     handle.graceful_shutdown(Some(GRACE));
     while tasks.join_next().await.is_some() {}
@@ -202,21 +211,9 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
     TcpListener::bind(address).map_err(|source| ServerError::Listen { address: address.to_string(), source })
 }
 
-/// The certificate exists from the first start with `[replication]` on, before any peer asks for it.
-async fn make_replication_certificate(running: &Running) -> Result<(), ServerError> {
-    let Some(host) = running.config.replication.as_ref().and_then(|r| r.origin.host_str()) else {
-        return Ok(());
-    };
-    let host = host.to_owned();
-    running
-        .engine
-        .write(move |w, _| w.qs_write.supplier_get_key_cert(&host))
-        .await
-        .map_err(|error| ServerError::Database { path: running.config.db_path.clone(), error })?;
-    tracing::warn!(
-        "replication is not implemented in this development server: there is a certificate, but no listener"
-    );
-    Ok(())
+async fn listen_for_peers(plan: config::Replication, orders: Orders) -> Result<Node, ServerError> {
+    let address = plan.bindaddress.to_string();
+    Node::listen(plan, orders).await.map_err(|source| ServerError::Listen { address, source })
 }
 
 fn warn_of_what_is_ignored(config: &Config) {

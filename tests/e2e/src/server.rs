@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use k8s_openapi::api::core::v1::{Pod, Service, ServiceSpec};
+use k8s_openapi::api::core::v1::{Pod, Service};
 use kaniop_outside::{Error, Server, Session};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
@@ -30,12 +30,34 @@ impl Bystander {
     pub async fn of(cluster: &Cluster, namespace: &str, name: &str, host: &str) -> Self {
         let services: Api<Service> = Api::namespaced(cluster.client.clone(), namespace);
         let spec = services.get(name).await.unwrap().spec.unwrap();
-        let address = if std::env::var("KANIOP_CLUSTER").is_ok_and(|whose| whose == "external") {
-            forwarded(cluster, namespace, &spec).await
+        let address = if is_external() {
+            let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+            let labels: Vec<_> = spec.selector.iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
+            let pod = pods.list(&ListParams::default().labels(&labels.join(","))).await.unwrap().items.remove(0);
+            forwarded(cluster, namespace, pod.name_any()).await
         } else {
             let port = spec.ports.as_ref().unwrap()[0].port;
             SocketAddr::new(spec.cluster_ip.as_ref().unwrap().parse().unwrap(), port.try_into().unwrap())
         };
+        Self::through(cluster, namespace, name, host, address).await
+    }
+
+    /// Logs in to one node of the Kanidm `name`, past its Service.
+    ///
+    /// # Panics
+    /// When there is no way to it, or the password is wrong.
+    pub async fn of_node(cluster: &Cluster, namespace: &str, name: &str, host: &str, pod: &str) -> Self {
+        let address = if is_external() {
+            forwarded(cluster, namespace, pod.to_owned()).await
+        } else {
+            let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+            let ip = pods.get(pod).await.unwrap().status.unwrap().pod_ip.unwrap();
+            SocketAddr::new(ip.parse().unwrap(), PORT)
+        };
+        Self::through(cluster, namespace, name, host, address).await
+    }
+
+    async fn through(cluster: &Cluster, namespace: &str, name: &str, host: &str, address: SocketAddr) -> Self {
         let authority = cluster.secret(namespace, &format!("{name}-tls"), "ca.crt").await;
         let password = cluster.secret(namespace, &format!("{name}-admin-passwords"), "IDM_ADMIN_PASSWORD").await;
         let server = Server::new(address, host, &authority).unwrap();
@@ -157,11 +179,13 @@ impl Bystander {
     }
 }
 
-/// A local address that leads to a pod of the Service, through the API server, for as long as the test runs.
-async fn forwarded(cluster: &Cluster, namespace: &str, service: &ServiceSpec) -> SocketAddr {
+fn is_external() -> bool {
+    std::env::var("KANIOP_CLUSTER").is_ok_and(|whose| whose == "external")
+}
+
+/// A local address that leads to a pod, through the API server, for as long as the test runs.
+async fn forwarded(cluster: &Cluster, namespace: &str, pod: String) -> SocketAddr {
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
-    let labels: Vec<_> = service.selector.iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
-    let pod = pods.list(&ListParams::default().labels(&labels.join(","))).await.unwrap().items.remove(0).name_any();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

@@ -77,10 +77,6 @@ pub use storage::{ClaimTemplate, Storage};
     validation = (
         "!has(self.backup) || self.replicaGroups.filter(g, has(g.primaryNode) && g.primaryNode).size() == 1",
         "backup requires exactly one primary replica group"
-    ),
-    validation = (
-        "self.replicaGroups.size() == 1 && self.replicaGroups.map(g, g.replicas).sum() <= 1",
-        "more than one node needs replication, which this release does not run yet: use one replica group with at most one replica"
     )
 )]
 pub struct KanidmSpec {

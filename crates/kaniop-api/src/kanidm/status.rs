@@ -13,7 +13,7 @@ pub struct KanidmStatus {
     /// `metadata.generation` that the conditions speak of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, `Available`, `Initialized`, `Progressing`.
+    /// `Ready`, `Available`, `Initialized`, `Progressing`, and `ReplicationHealthy` where there is something to replicate with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
@@ -47,6 +47,9 @@ pub struct KanidmStatus {
     /// The restore that has claimed this Kanidm, once nothing else changes the cluster any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
+    /// Pod of the primary, from when its domain is known: which one it is cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary_node: Option<String>,
 }
 
 /// One node.
@@ -70,6 +73,10 @@ pub enum ReplicaState {
     /// It does not serve (yet).
     #[default]
     Pending,
+    /// Its replication certificate ends soon or has ended; it is renewed.
+    CertificateExpiring,
+    /// Its replication certificate is for another host, so peers refuse it; it is renewed.
+    CertificateHostInvalid,
 }
 
 /// What runs.

@@ -102,6 +102,22 @@ impl OperatorToken {
     }
 }
 
+/// The Secret with a node's replication certificate. Nothing secret is in it; it is one because that is where readers of older releases look.
+#[must_use]
+pub fn certificate_secret(cluster: &ValidatedCluster, pod: &str, certificate: &str) -> Secret {
+    let mut secret = secret(cluster, names::certificate_secret(pod), labels::REPLICA_CERTIFICATE);
+    secret.metadata.labels.get_or_insert_default().insert(labels::REPLICA.to_owned(), pod.to_owned());
+    secret.data = Some(data([(names::CERTIFICATE_KEY, certificate)]));
+    secret
+}
+
+/// The node and its certificate that such a Secret is for.
+#[must_use]
+pub fn read_certificate(secret: &Secret) -> Option<(String, String)> {
+    let pod = secret.metadata.name.as_deref()?.strip_suffix("-cert")?;
+    Some((pod.to_owned(), text(secret, names::CERTIFICATE_KEY)?.trim().to_owned()))
+}
+
 fn domain(secret: &Secret) -> Option<Uuid> {
     annotation(secret, labels::DOMAIN_UUID).and_then(|uuid| uuid.parse().ok())
 }

@@ -4,6 +4,7 @@
 use uuid::Uuid;
 
 use super::storage::Storage;
+use super::validate::ValidatedCluster;
 
 /// What the server's domain means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,21 +13,29 @@ pub enum Verdict {
     First,
     /// As before.
     Same,
-    /// Another one, and that is how it must be: the database lived in a volume that ended with the pod.
+    /// Another one, and that is how it must be: see [`may_begin_anew`].
     Replaced,
-    /// Another one, although the database is on a claim. Nothing may be done to this server.
+    /// Another one, although others may hold the domain. Nothing may be done to this server.
     Mismatch,
 }
 
-/// Judges the domain that a server shows.
+/// Judges the domain that a server shows, which may be another one or not.
 #[must_use]
-pub fn judge(pinned: Option<&str>, seen: Uuid, storage: &Storage) -> Verdict {
-    match (pinned, storage) {
-        (None, _) => Verdict::First,
-        (Some(pinned), _) if Uuid::parse_str(pinned) == Ok(seen) => Verdict::Same,
-        (Some(_), Storage::Volume(_)) => Verdict::Replaced,
-        (Some(_), Storage::Claim(_)) => Verdict::Mismatch,
+pub fn judge(pinned: Option<&str>, seen: Uuid, may_begin_anew: bool) -> Verdict {
+    match pinned {
+        None => Verdict::First,
+        Some(pinned) if Uuid::parse_str(pinned) == Ok(seen) => Verdict::Same,
+        Some(_) if may_begin_anew => Verdict::Replaced,
+        Some(_) => Verdict::Mismatch,
     }
+}
+
+/// Whether the primary may hold another domain than before: its database ended with its pod; a node of elsewhere may replace it; or nothing else,
+/// no other node and no other claim, could hold the one that was lost.
+#[must_use]
+pub fn may_begin_anew(cluster: &ValidatedCluster, storage: &Storage, others: bool) -> bool {
+    let refreshed = cluster.spec.external_replication_nodes.iter().flatten().any(|node| node.automatic_refresh);
+    matches!(storage, Storage::Volume(_)) || refreshed || !others
 }
 
 #[cfg(test)]
@@ -34,17 +43,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_domain_is_expected_only_where_the_database_ends_with_the_pod() {
-        let (volume, claim) = (Storage::Volume(Box::default()), Storage::Claim(Box::default()));
+    fn another_domain_is_expected_only_where_nothing_is_lost_by_beginning_anew() {
         let (seen, other) = (Uuid::from_u128(1), Uuid::from_u128(2).to_string());
-        for (pinned, storage, verdict) in [
-            (None, &claim, Verdict::First),
-            (Some(seen.to_string()), &claim, Verdict::Same),
-            (Some(other.clone()), &claim, Verdict::Mismatch),
-            (Some(other), &volume, Verdict::Replaced),
-            (Some("nonsense".to_owned()), &claim, Verdict::Mismatch),
+        for (pinned, may_begin_anew, verdict) in [
+            (None, false, Verdict::First),
+            (Some(seen.to_string()), false, Verdict::Same),
+            (Some(other.clone()), false, Verdict::Mismatch),
+            (Some(other), true, Verdict::Replaced),
+            (Some("nonsense".to_owned()), false, Verdict::Mismatch),
         ] {
-            assert_eq!(judge(pinned.as_deref(), seen, storage), verdict, "{pinned:?}");
+            assert_eq!(judge(pinned.as_deref(), seen, may_begin_anew), verdict, "{pinned:?}");
         }
     }
 }

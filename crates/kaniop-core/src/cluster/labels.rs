@@ -12,6 +12,10 @@ pub const SECRET_TYPE: &str = "kaniop.rs/secret-type";
 pub const ADMIN_PASSWORDS: &str = "admin-passwords";
 /// Value of [`SECRET_TYPE`] for the operator's own API token.
 pub const OPERATOR_TOKEN: &str = "operator-token";
+/// Value of [`SECRET_TYPE`] for the replication certificate of a node.
+pub const REPLICA_CERTIFICATE: &str = "replica-cert";
+/// On a Secret with a node's replication certificate: which pod it is of.
+pub const REPLICA: &str = "kanidm.kaniop.rs/replica";
 /// Name of the application.
 pub const APP_NAME: &str = "app.kubernetes.io/name";
 /// Name of the instance.

@@ -2,18 +2,22 @@
 //!
 //! [`validate`](validate::validate) may refuse a spec, with every error at once; [`build`] cannot fail. Nothing here speaks to anybody.
 
+pub mod child;
 pub mod credentials;
 pub mod domain;
 pub mod hash;
 pub mod image;
 pub mod labels;
 pub mod names;
+pub mod nodes;
 pub mod origin;
 pub(crate) mod pod;
 pub mod pods;
 mod probes;
 mod quantity;
+pub mod replication;
 pub mod rollout;
+pub mod scale;
 pub mod server_config;
 mod service;
 mod statefulset;
@@ -23,9 +27,11 @@ pub mod tls;
 pub mod validate;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use uuid::Uuid;
 
+pub use child::Child;
+pub use replication::Certificates;
 pub use validate::{Refusal, ValidatedCluster, validate};
 
 /// What building depends on besides the spec.
@@ -37,56 +43,55 @@ pub struct Surroundings<'a> {
     pub tls_hash: Option<&'a str>,
     /// The StatefulSets of this Kanidm as they are.
     pub live: &'a [StatefulSet],
-}
-
-/// One object that a Kanidm needs.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Child {
-    /// A Secret.
-    Secret(Box<Secret>),
-    /// A Service.
-    Service(Box<Service>),
-    /// A StatefulSet.
-    StatefulSet(Box<StatefulSet>),
+    /// The domain that every node has to hold, once it is known.
+    pub domain: Option<Uuid>,
+    /// The nodes' replication certificates.
+    pub certificates: &'a Certificates,
+    /// Whether the primary serves.
+    pub primary_serves: bool,
 }
 
 /// Every child of the cluster, in the order in which they are applied: what pods need comes before the pods.
 #[must_use]
 pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child> {
-    let statefulsets =
-        cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
-    [
-        Child::Secret(Box::new(server_config::secret(cluster))),
-        Child::Service(Box::new(service::peers(cluster))),
-        Child::Service(Box::new(service::client(cluster))),
-    ]
-    .into_iter()
-    .chain(statefulsets.map(|statefulset| Child::StatefulSet(Box::new(statefulset))))
-    .collect()
+    let servers = cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
+    let mut children = vec![
+        Child::of(&server_config::secret(cluster, around)),
+        Child::of(&service::peers(cluster)),
+        Child::of(&service::client(cluster)),
+    ];
+    children.extend(servers.map(|statefulset| Child::of(&statefulset)));
+    children
 }
 
 /// Changes that are asked for and cannot be made of what exists. `Err`: nothing may be applied at all; `Ok`: the rest is applied.
 ///
 /// # Errors
-/// A group that has a StatefulSet is gone from the spec: its node is the only one, and another in its place would start with an empty database.
-pub fn refused_changes(cluster: &ValidatedCluster, live: &[StatefulSet]) -> Result<Vec<Refusal>, Vec<Refusal>> {
-    let of_group = |name: &str| {
-        cluster.spec.replica_groups.iter().any(|group| names::statefulset(&cluster.name, &group.name) == name)
-    };
-    let orphans: Vec<_> = live
-        .iter()
-        .filter_map(|live| live.metadata.name.as_deref())
-        .filter(|name| !of_group(name))
-        .map(|name| {
-            let message = format!(
-                "StatefulSet '{name}' belongs to a group that is gone from the list. Its node holds the database, which a group of another \
-                 name would not have: put the group back"
-            );
-            Refusal::new("spec.replicaGroups", message)
-        })
-        .collect();
-    if !orphans.is_empty() {
-        return Err(orphans);
+/// The primary is gone from the spec or is another one now: the secondaries would be refreshed from an empty database.
+pub fn refused_changes(
+    cluster: &ValidatedCluster,
+    live: &[StatefulSet],
+    primary: Option<&str>,
+) -> Result<Vec<Refusal>, Vec<Refusal>> {
+    let leaving = leaving(cluster, live);
+    let refuse = |message: String| Err(vec![Refusal::new("spec.replicaGroups", message)]);
+    match primary {
+        Some(primary) if primary != cluster.primary => {
+            return refuse(format!(
+                "the primary is '{primary}', which all other nodes were refreshed from, and cannot become '{}'. Put primaryNode, the group and \
+                 its role back as they were",
+                cluster.primary
+            ));
+        }
+        // Nobody knows yet which one holds the database.
+        None if !leaving.is_empty() => {
+            return refuse(format!(
+                "StatefulSet '{}' belongs to a group that is gone from the list. Its node may hold the database, which a group of another name \
+                 would not have: put the group back",
+                leaving.join("', '")
+            ));
+        }
+        _ => {}
     }
     let groups = cluster.spec.replica_groups.iter().map(|group| names::statefulset(&cluster.name, &group.name));
     Ok(groups
@@ -95,6 +100,15 @@ pub fn refused_changes(cluster: &ValidatedCluster, live: &[StatefulSet]) -> Resu
             cluster.storage.refused(live)
         })
         .collect())
+}
+
+/// The StatefulSets of groups that are gone from the spec.
+#[must_use]
+pub fn leaving<'a>(cluster: &ValidatedCluster, live: &'a [StatefulSet]) -> Vec<&'a str> {
+    let of_group = |name: &str| {
+        cluster.spec.replica_groups.iter().any(|group| names::statefulset(&cluster.name, &group.name) == name)
+    };
+    live.iter().filter_map(|live| live.metadata.name.as_deref()).filter(|name| !of_group(name)).collect()
 }
 
 /// Hash of the template that a StatefulSet's pods should have been made from.

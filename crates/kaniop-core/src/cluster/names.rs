@@ -20,6 +20,10 @@ pub const HELPER_PATH: &str = "/kaniop";
 pub const HELPER_BINARY: &str = "/kaniop/kaniop";
 /// Port of the server's HTTPS listener in pods and Services.
 pub const HTTPS_PORT: i32 = 8443;
+/// Port of the server's replication listener.
+pub const REPLICATION_PORT: i32 = 8444;
+/// Where the init container notes the digest of the configuration that the server starts with.
+pub const STARTED_CONFIG: &str = "/kaniop/started-config";
 
 /// Secret with a `server.toml` for each pod.
 #[must_use]
@@ -32,6 +36,21 @@ pub fn config_secret(cluster: &str) -> String {
 pub fn config_key(pod: &str) -> String {
     format!("{pod}.toml")
 }
+
+/// Key in [`config_secret`] of the domain that a node must hold before it serves clients.
+#[must_use]
+pub fn domain_key(pod: &str) -> String {
+    format!("{pod}.domain")
+}
+
+/// Secret with the replication certificate of a node, key [`CERTIFICATE_KEY`].
+#[must_use]
+pub fn certificate_secret(pod: &str) -> String {
+    format!("{pod}-cert")
+}
+
+/// Key of the certificate in [`certificate_secret`]: base64url of DER.
+pub const CERTIFICATE_KEY: &str = "tls.der.b64url";
 
 /// Secret with certificate and key, where the spec names none.
 #[must_use]

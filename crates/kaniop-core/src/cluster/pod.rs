@@ -17,7 +17,7 @@ const NOBODY: i64 = 65532;
 const GRACE_SECONDS: i64 = 60;
 /// Environment of the server that the operator decides from the spec. The server would follow these rather than its file, so a user's entry of
 /// such a name does not count: it stands before ours in the list, and the last one wins.
-const OURS: [&str; 11] = [
+const OURS: [&str; 13] = [
     "POD_NAME",
     "KANIDM_CONFIG",
     "KANIDM_DOMAIN",
@@ -29,6 +29,8 @@ const OURS: [&str; 11] = [
     "KANIDM_ADMIN_BIND_PATH",
     "KANIDM_ROLE",
     "KANIDM_LOG_LEVEL",
+    "KANIDM_REPLICATION_ORIGIN",
+    "KANIDM_REPLICATION_BINDADDRESS",
 ];
 
 /// The pod of every node of this group, but for its database volume when that comes from a claim.
@@ -68,11 +70,13 @@ fn helper(group: &ReplicaGroup, image: &str) -> Container {
         name: names::HELPER_CONTAINER.to_owned(),
         image: Some(image.to_owned()),
         // As arguments to the image's entry point: where the binary lies in it is its own affair.
-        args: Some(words(["node", "install", names::HELPER_BINARY])),
+        args: Some(words(["node", "install", names::HELPER_BINARY, names::STARTED_CONFIG])),
+        // The same as the server's, for the helper reads from it which file the server starts with.
+        env: Some(environment(&[])),
         // The same as the server's: it runs before it, so the pod reserves nothing more, and quotas that ask for resources are content.
         resources: group.resources.clone(),
         security_context: Some(confined()),
-        volume_mounts: Some(vec![mount("node", names::HELPER_PATH, false)]),
+        volume_mounts: Some(vec![mount("node", names::HELPER_PATH, false), mount("config", names::CONFIG_PATH, true)]),
         ..Container::default()
     }
 }
@@ -91,12 +95,10 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
         env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default())),
-        ports: Some(vec![ContainerPort {
-            name: Some(cluster.spec.port_name.clone()),
-            container_port: names::HTTPS_PORT,
-            protocol: Some("TCP".to_owned()),
-            ..ContainerPort::default()
-        }]),
+        ports: Some(vec![
+            port(&cluster.spec.port_name, names::HTTPS_PORT),
+            port("replication", names::REPLICATION_PORT),
+        ]),
         resources: group.resources.clone(),
         security_context: Some(confined()),
         startup_probe: Some(probes::startup()),
@@ -109,6 +111,15 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
             mount("node", names::HELPER_PATH, true),
         ]),
         ..Container::default()
+    }
+}
+
+fn port(name: &str, number: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: number,
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
     }
 }
 

@@ -19,7 +19,9 @@ pub struct PodSeen {
     pub run: Option<String>,
     /// Hash of the template that it was made from.
     pub template_hash: Option<String>,
-    /// The start-up probe has passed: the admin socket answers.
+    /// The server's container runs, whether or not its start is over: it can be asked.
+    pub running: bool,
+    /// The start-up probe has passed: the admin socket answers, and the node holds the domain that it should.
     pub started: bool,
     /// It serves.
     pub ready: bool,
@@ -67,6 +69,8 @@ pub fn seen(pod: &Pod, statefulset: &str) -> PodSeen {
         ip: status.and_then(|status| status.pod_ip.clone()),
         run: server.and_then(|server| server.container_id.clone()),
         template_hash: annotations.and_then(|annotations| annotations.get(labels::TEMPLATE_HASH).cloned()),
+        running: !ending
+            && server.and_then(|server| server.state.as_ref()).is_some_and(|state| state.running.is_some()),
         started: !ending && server.is_some_and(|server| server.started == Some(true)),
         ready: !ending && is_true("Ready"),
         ending,

@@ -1,5 +1,8 @@
 //! A node's `server.toml` (version 2), and the Secret that holds one for each pod. Serialised by a library, never concatenated: values of
 //! users cannot reach another key.
+//!
+//! What is alike for all nodes of a group is told apart from what is a node's own: the first is a part of the pods' template, the second is not,
+//! so that another peer of the primary restarts the primary alone.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +11,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kaniop_api::kanidm::{LogLevel, ReplicaGroup, Role};
 use serde::Serialize;
 
+use super::nodes::Node;
+use super::replication::{self, Replication};
 use super::validate::ValidatedCluster;
-use super::{metadata, names};
+use super::{Surroundings, metadata, names, statefulset};
 use crate::name::fingerprint;
 
 /// The server's file, keys in its own spelling. It refuses keys that it does not know, so nothing is added without looking them up.
@@ -25,12 +30,26 @@ struct ServerConfig<'a> {
     tls_key: &'static str,
     role: &'static str,
     log_level: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replication: Option<Replication<'a>>,
 }
 
-/// `server.toml` of the nodes of this group.
+/// `server.toml` of a node.
 #[must_use]
-pub fn server_toml(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
-    let config = ServerConfig {
+pub fn server_toml(cluster: &ValidatedCluster, node: &Node<'_>, around: &Surroundings<'_>) -> String {
+    let possible = replication::is_possible(&statefulset::storage(cluster, node.group, around));
+    let replication = possible.then(|| replication::of_node(cluster, node, around.certificates, "0.0.0.0:8444"));
+    in_toml(&ServerConfig { replication, ..of_group(cluster, node.group) })
+}
+
+/// Digest of a node's file, as the init container notes it when the server is started.
+#[must_use]
+pub fn digest(file: &[u8]) -> String {
+    fingerprint([file])
+}
+
+fn of_group<'a>(cluster: &'a ValidatedCluster, group: &ReplicaGroup) -> ServerConfig<'a> {
+    ServerConfig {
         version: "2",
         domain: &cluster.spec.domain,
         origin: cluster.origin.to_string(),
@@ -41,19 +60,27 @@ pub fn server_toml(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
         tls_key: "/etc/kanidm/tls/tls.key",
         role: role(group.role),
         log_level: log_level(cluster.spec.log_level),
-    };
-    // A flat table of texts always serialises: the only errors of the library are for shapes that this struct cannot have.
-    toml::to_string(&config).unwrap_or_default()
+        replication: None,
+    }
 }
 
-/// The Secret with the file of every pod. A Secret, because later files hold the certificates of peers.
-pub(super) fn secret(cluster: &ValidatedCluster) -> Secret {
+/// Texts, numbers and tables of them always serialise: the only errors of the library are for shapes that this struct cannot have.
+fn in_toml(config: &ServerConfig<'_>) -> String {
+    toml::to_string(config).unwrap_or_default()
+}
+
+/// The Secret with the file of every node, and the domain that it must hold before it serves. A Secret, because certificates of peers are in it.
+pub(super) fn secret(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Secret {
     let mut data = BTreeMap::new();
-    for group in &cluster.spec.replica_groups {
-        let file = server_toml(cluster, group);
-        for ordinal in 0..group.replicas {
-            let pod = names::pod(&cluster.name, &group.name, ordinal);
-            data.insert(names::config_key(&pod), ByteString(file.clone().into_bytes()));
+    let several = cluster.nodes().count() > 1;
+    for node in cluster.nodes() {
+        let file = server_toml(cluster, &node, around);
+        data.insert(names::config_key(&node.pod), ByteString(file.into_bytes()));
+        // An only node may begin anew. Where there are others, one with another domain is a stranger, and while none is known, only the primary
+        // can be right.
+        if several && !(node.is_primary && around.domain.is_none()) {
+            let domain = around.domain.map(|domain| domain.to_string()).unwrap_or_default();
+            data.insert(names::domain_key(&node.pod), ByteString(domain.into_bytes()));
         }
     }
     Secret {
@@ -64,9 +91,15 @@ pub(super) fn secret(cluster: &ValidatedCluster) -> Secret {
     }
 }
 
-/// Hash of a group's configuration, which does not depend on the number of its nodes: scaling must not restart any.
+/// Digest of each node's file, by pod.
+#[must_use]
+pub fn digests(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> BTreeMap<String, String> {
+    cluster.nodes().map(|node| (node.pod.clone(), digest(server_toml(cluster, &node, around).as_bytes()))).collect()
+}
+
+/// Hash of what all nodes of a group are started with, however many there are and whoever their peers are.
 pub(super) fn group_hash(cluster: &ValidatedCluster, group: &ReplicaGroup) -> String {
-    fingerprint([server_toml(cluster, group).as_bytes()])
+    fingerprint([in_toml(&of_group(cluster, group)).as_bytes()])
 }
 
 /// The spelling of the file, which is not that of the environment.

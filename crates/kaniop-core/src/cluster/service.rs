@@ -38,10 +38,20 @@ pub(super) fn peers(cluster: &ValidatedCluster) -> Service {
             cluster_ip: Some("None".to_owned()),
             selector: Some(labels::servers(&cluster.name)),
             publish_not_ready_addresses: Some(true),
-            ports: Some(vec![https(cluster)]),
+            ports: Some(vec![https(cluster), replication()]),
             ..ServiceSpec::default()
         }),
         status: None,
+    }
+}
+
+fn replication() -> ServicePort {
+    ServicePort {
+        name: Some("replication".to_owned()),
+        port: names::REPLICATION_PORT,
+        protocol: Some("TCP".to_owned()),
+        target_port: Some(IntOrString::Int(names::REPLICATION_PORT)),
+        ..ServicePort::default()
     }
 }
 

@@ -11,7 +11,7 @@ use kaniop_api::kanidm::ReplicaGroup;
 
 use super::storage::Storage;
 use super::validate::ValidatedCluster;
-use super::{Surroundings, hash, labels, metadata, names, pod, server_config};
+use super::{Surroundings, hash, labels, metadata, names, pod, scale, server_config};
 
 /// The StatefulSet of a group, or none while it could not start: before there has been a certificate.
 pub(super) fn of_group(
@@ -29,6 +29,7 @@ pub(super) fn of_group(
         return None;
     }
     let storage = cluster.storage.settled(live);
+    let (replicas, _) = scale::replicas(cluster, group, live_replicas(live), around);
     let selector = live_spec.map_or_else(|| own_selector(cluster, group), |spec| spec.selector.clone());
     let template = template(cluster, group, TemplateParts { storage: &storage, selector: &selector, tls_hash, around });
     let mut metadata = metadata(cluster, name);
@@ -38,7 +39,7 @@ pub(super) fn of_group(
     Some(StatefulSet {
         metadata,
         spec: Some(StatefulSetSpec {
-            replicas: Some(group.replicas),
+            replicas: Some(replicas),
             service_name: Some(
                 live_spec
                     .and_then(|spec| spec.service_name.clone())
@@ -95,6 +96,17 @@ fn template(cluster: &ValidatedCluster, group: &ReplicaGroup, parts: TemplatePar
     }
     template.spec = Some(pod::spec(cluster, group, parts.storage, parts.around.helper_image));
     template
+}
+
+/// The database volume of a group's nodes.
+pub(super) fn storage(cluster: &ValidatedCluster, group: &ReplicaGroup, around: &Surroundings<'_>) -> Storage {
+    let name = names::statefulset(&cluster.name, &group.name);
+    cluster.storage.settled(around.live.iter().find(|live| live.metadata.name.as_deref() == Some(&name)))
+}
+
+/// How many nodes a group has now.
+pub(super) fn live_replicas(live: Option<&StatefulSet>) -> i32 {
+    live.and_then(|live| live.spec.as_ref()?.replicas).unwrap_or_default()
 }
 
 fn own_selector(cluster: &ValidatedCluster, group: &ReplicaGroup) -> LabelSelector {

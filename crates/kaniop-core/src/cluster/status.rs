@@ -2,20 +2,25 @@
 //! consequences; it is True only when the server itself answered the operator.
 
 mod obstacle;
+mod replication;
 #[cfg(test)]
 mod tests;
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
-use kaniop_api::kanidm::{KanidmStatus, ReplicaState, ReplicaStatus, VersionStatus};
+use kaniop_api::kanidm::{KanidmStatus, ReplicaStatus, VersionStatus};
 use uuid::Uuid;
 
 use super::domain::Verdict;
+use super::names;
 use super::pods::PodSeen;
+use super::replication::{Certificates, NodeSeen};
+use super::rollout::Measure;
 use super::tls::Usable;
 use super::validate::{Refusal, ValidatedCluster};
-use super::{names, template_hash};
 use crate::condition::{self, Statement, Truth};
 use crate::reason::Reason;
 
@@ -83,12 +88,31 @@ pub struct World<'a> {
     pub wanted: &'a [StatefulSet],
     /// The pods.
     pub pods: &'a [PodSeen],
+    /// What each node that could be asked told of itself.
+    pub nodes: &'a [NodeSeen],
+    /// Digest of each node's file as it should be, by pod.
+    pub digests: &'a BTreeMap<String, String>,
+    /// The nodes' replication certificates.
+    pub certificates: &'a Certificates,
     /// Whether the Secret with the administrators' passwords is complete.
     pub admin_secret: bool,
     /// UUID of the domain, as the server last said it, and what that means.
     pub domain: Option<(Uuid, Verdict)>,
     /// How far the operator got with the server.
     pub access: Access,
+}
+
+impl World<'_> {
+    /// The domain that every node has to hold.
+    fn pinned(&self) -> Option<Uuid> {
+        match self.domain {
+            Some((uuid, Verdict::First | Verdict::Replaced | Verdict::Same)) => Some(uuid),
+            Some((_, Verdict::Mismatch)) | None => {
+                let pinned = self.kanidm.status.as_ref().and_then(|status| status.domain_uuid.as_deref());
+                pinned.and_then(|uuid| Uuid::parse_str(uuid).ok())
+            }
+        }
+    }
 }
 
 /// The status after this pass.
@@ -101,7 +125,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
     let available = count(&|pod| pod.ready);
     let generation = world.kanidm.metadata.generation;
     let conditions =
-        condition::after(old.conditions.as_deref().unwrap_or_default(), &statements(world), generation, now);
+        condition::after(old.conditions.as_deref().unwrap_or_default(), &statements(world, now), generation, now);
     KanidmStatus {
         observed_generation: generation,
         conditions: Some(conditions),
@@ -110,7 +134,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
         updated_replicas: Some(count(&|pod| is_updated(world, pod))),
         unavailable_replicas: Some((wanted - available).max(0)),
         replica_column: Some(format!("{available}/{wanted}")),
-        replica_statuses: Some(world.pods.iter().map(replica).collect()),
+        replica_statuses: Some(world.pods.iter().map(|pod| replica(world, pod, now)).collect()),
         secret_name: match (world.cluster, world.admin_secret) {
             (Ok(cluster), true) => Some(names::admin_secret(&cluster.name)),
             (Ok(_), false) => None,
@@ -122,6 +146,12 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             Some((_, Verdict::Same | Verdict::Mismatch)) | None => old.domain_uuid,
         },
         maintenance: old.maintenance,
+        primary_node: match (world.cluster, world.domain) {
+            (Ok(cluster), Some((_, Verdict::First | Verdict::Replaced | Verdict::Same))) => {
+                Some(cluster.primary.clone())
+            }
+            _ => old.primary_node,
+        },
     }
 }
 
@@ -137,23 +167,24 @@ fn version(world: &World<'_>) -> Option<VersionStatus> {
     })
 }
 
-fn replica(pod: &PodSeen) -> ReplicaStatus {
+fn replica(world: &World<'_>, pod: &PodSeen, now: Timestamp) -> ReplicaStatus {
     ReplicaStatus {
         pod_name: pod.name.clone(),
         statefulset_name: pod.statefulset.clone(),
-        state: if pod.ready { ReplicaState::Ready } else { ReplicaState::Pending },
+        state: replication::state(world, pod, now),
     }
 }
 
 /// Everything that conditions say of this pass.
 #[must_use]
-pub fn statements(world: &World<'_>) -> Vec<Statement> {
+pub fn statements(world: &World<'_>, now: Timestamp) -> Vec<Statement> {
     let obstacle = obstacle::obstacle(world);
     let ready = match &obstacle {
         None => Statement::new("Ready", true, Reason::Ready, "The server answered the operator over verified TLS."),
         Some(obstacle) => Statement::new("Ready", obstacle.truth, obstacle.reason, &*obstacle.message),
     };
-    vec![ready, available(world), initialized(world), progressing(world, obstacle)]
+    let always = [ready, available(world), initialized(world), progressing(world, obstacle)];
+    always.into_iter().chain(replication::statement(world, now)).collect()
 }
 
 fn available(world: &World<'_>) -> Statement {
@@ -185,8 +216,8 @@ fn initialized(world: &World<'_>) -> Statement {
 }
 
 fn is_updated(world: &World<'_>, pod: &PodSeen) -> bool {
-    let wanted = world.wanted.iter().find(|wanted| wanted.metadata.name.as_deref() == Some(&pod.statefulset));
-    wanted.is_some_and(|wanted| template_hash(wanted) == pod.template_hash.as_deref())
+    let measure = Measure { wanted: world.wanted, digests: world.digests, nodes: world.nodes, domain: world.pinned() };
+    measure.standing(pod).outdated.is_none()
 }
 
 fn progressing(world: &World<'_>, obstacle: Option<Obstacle>) -> Statement {

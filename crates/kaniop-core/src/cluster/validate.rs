@@ -11,9 +11,9 @@ use kaniop_api::kanidm::{KanidmSpec, ReplicaGroup, Role};
 use kube::Resource;
 
 use super::image::{DEFAULT_IMAGE, Image};
-use super::names;
 use super::origin::Origin;
 use super::storage::Storage;
+use super::{names, nodes, replication};
 
 /// Longest name of a Kanidm; its children append to it.
 const NAME_MAX: usize = 48;
@@ -96,6 +96,7 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
     let image = image(kanidm, &mut errors);
     check_port_name(&spec.port_name, &mut errors);
     let storage = Storage::of(spec.storage.as_ref(), &mut errors);
+    check_replication(spec, &storage, &mut errors);
     let tls_secret = spec.tls_secret_name.clone().unwrap_or_else(|| names::tls_secret(&name));
     if !is_dns_name(&tls_secret) {
         errors.push(Refusal::new("spec.tlsSecretName", format!("'{tls_secret}' cannot be the name of a Secret")));
@@ -175,11 +176,39 @@ fn check_groups(groups: &[ReplicaGroup], errors: &mut Vec<Refusal>) {
     if groups.iter().filter(|group| group.primary_node).count() > 1 {
         refuse("at most one group may have primaryNode: true".to_owned());
     }
-    if groups.len() > 1 || groups.iter().any(|group| group.replicas > 1) {
-        refuse(
-            "more than one node needs replication, which this release does not run yet: use one group with at most one replica"
-                .to_owned(),
-        );
+}
+
+/// What several nodes, or nodes of elsewhere, need.
+fn check_replication(spec: &KanidmSpec, storage: &Storage, errors: &mut Vec<Refusal>) {
+    let external = spec.external_replication_nodes.as_deref().unwrap_or_default();
+    let nodes: i64 = spec.replica_groups.iter().map(|group| i64::from(group.replicas)).sum();
+    if (nodes > 1 || !external.is_empty()) && !replication::is_possible(storage) {
+        errors.push(Refusal::new(
+            "spec.storage",
+            "Replication not available for ephemeral storage. Set volumeClaimTemplate, without emptyDir and ephemeral",
+        ));
+    }
+    for (index, node) in external.iter().enumerate() {
+        let field = format!("spec.externalReplicationNodes[{index}]");
+        if external.iter().take(index).any(|earlier| earlier.name == node.name) {
+            errors.push(Refusal::new(&field, format!("the name '{}' is used twice", node.name)));
+        }
+        let is_address = node.hostname.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        if is_address || !is_dns_name(&node.hostname.to_ascii_lowercase()) {
+            let message = format!("'{}' is not a DNS name, and the server refuses addresses", node.hostname);
+            errors.push(Refusal::new(format!("{field}.hostname"), message));
+        }
+    }
+    for group in &spec.replica_groups {
+        let unknown = group.services.as_ref().map(nodes::unknown_variables).unwrap_or_default();
+        if !unknown.is_empty() {
+            let message = format!(
+                "group '{}' uses {}; there are {{replica_index}}, {{pod_name}} and {{domain}}",
+                group.name,
+                unknown.join(", ")
+            );
+            errors.push(Refusal::new("spec.replicaGroups", message));
+        }
     }
 }
 
@@ -192,6 +221,9 @@ fn image(kanidm: &Kanidm, errors: &mut Vec<Refusal>) -> Option<Image> {
 }
 
 fn check_port_name(name: &str, errors: &mut Vec<Refusal>) {
+    if name == "replication" {
+        errors.push(Refusal::new("spec.portName", "'replication' is the name of the replication port; take another"));
+    }
     let lettered = name.bytes().any(|b| b.is_ascii_lowercase());
     if name.len() > 15 || !is_label(name) || !lettered || name.contains("--") {
         errors.push(Refusal::new(

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use kaniop_api::Kanidm;
 use kaniop_core::cluster::credentials::{ADMIN, Administrators, IDM_ADMIN};
-use kaniop_core::cluster::domain::{Verdict, judge};
+use kaniop_core::cluster::domain::Verdict;
 use kaniop_core::cluster::pods::PodSeen;
 use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen};
 use kaniop_core::cluster::tls::Usable;
 use kaniop_core::cluster::{ValidatedCluster, names};
 use kaniop_core::reason::Reason;
-use kaniop_kanidm::node::{NodeReport, RecoveredAccounts};
+use kaniop_kanidm::node::RecoveredAccounts;
 use secrecy::ExposeSecret;
 use uuid::Uuid;
 
+use super::nodes::Nodes;
 use super::observe::{self, Servers, Stored};
 use super::{Clusters, key};
 use crate::apply::{self, Applied, Owner};
@@ -30,6 +31,9 @@ pub(super) struct Scene<'a> {
     pub cluster: &'a ValidatedCluster,
     pub servers: &'a Servers,
     pub tls: &'a TlsSeen,
+    pub nodes: &'a Nodes,
+    /// What the primary holds, and what that means.
+    pub verdict: Option<(Uuid, Verdict)>,
 }
 
 /// The server that a pass speaks to.
@@ -104,6 +108,11 @@ impl Clusters {
     }
 
     async fn steps(&self, scene: &Scene<'_>, stored: &Stored, progress: &mut Progress) -> Result<(), Stop> {
+        if let Some((domain, Verdict::Mismatch)) = scene.verdict {
+            progress.domain = scene.verdict;
+            self.ctx.targets.remove(&key(scene.kanidm));
+            return Err(mismatch(scene, pinned(scene), domain));
+        }
         let primary = scene.servers.pods.iter().find(|pod| pod.name == scene.cluster.primary && pod.started);
         let Some(primary) = primary else {
             if scene.cluster.replicas() == 0 {
@@ -111,18 +120,19 @@ impl Clusters {
             }
             return Err(Stop::Here(Access::NotTried, None));
         };
-        let domain = match self.domain(scene, primary).await {
-            Ok(domain) => domain,
-            Err(stop) => return self.without_helper(scene, stored, primary, stop).await,
+        let Some((domain, verdict)) = scene.verdict else {
+            let Some(error) = &scene.nodes.untold else { return Err(Stop::Here(Access::NotTried, None)) };
+            let stop = self.not_told(scene, error);
+            return self.without_helper(scene, stored, primary, stop).await;
         };
-        let live =
-            scene.servers.statefulsets.iter().find(|set| set.metadata.name.as_ref() == Some(&primary.statefulset));
-        let pinned = pinned(scene);
-        let verdict = judge(pinned, domain, &scene.cluster.storage.settled(live));
         progress.domain = Some((domain, verdict));
-        if verdict == Verdict::Mismatch {
-            self.ctx.targets.remove(&key(scene.kanidm));
-            return Err(mismatch(scene, pinned, domain));
+        if verdict == Verdict::Replaced {
+            let note = format!(
+                "Pod '{}' holds another domain, {domain}, than before: its database was lost, or replaced by that of a node of elsewhere. \
+                 Its administrators are set up anew.",
+                primary.name
+            );
+            self.tell(scene.kanidm, true, "DatabaseReplaced", &note).await;
         }
         let administrators = self.administrators(scene, stored, domain).await?;
         progress.admin_secret = true;
@@ -133,22 +143,6 @@ impl Clusters {
             return Err(Stop::Here(Access::NotTried, None));
         }
         self.connect(scene, &Server { primary, domain, tls }, &administrators).await
-    }
-
-    /// The domain that the server holds, asked once for each run of the server.
-    async fn domain(&self, scene: &Scene<'_>, primary: &PodSeen) -> Result<Uuid, Stop> {
-        let key = key(scene.kanidm);
-        if let Some((run, domain)) = self.memory(&key).domain
-            && primary.run.as_ref() == Some(&run)
-        {
-            return Ok(domain);
-        }
-        let told = exec::helper::<NodeReport>(&self.ctx, scene.owner.namespace, &primary.name, &["domain"]).await;
-        let report = told.map_err(|error| self.not_told(scene, error))?;
-        if let Some(run) = primary.run.clone() {
-            self.remember(&key, |memory| memory.domain = Some((run, report.domain.uuid)));
-        }
-        Ok(report.domain.uuid)
     }
 
     /// The helper serves to learn the domain and to make passwords. Where both are known and the server takes the stored token, which no server
@@ -203,7 +197,9 @@ impl Clusters {
         let arguments = ["recover-accounts", ADMIN, IDM_ADMIN];
         let pod = &scene.cluster.primary;
         let told = exec::helper::<RecoveredAccounts>(&self.ctx, scene.owner.namespace, pod, &arguments).await;
-        let recovered = told.map_err(|error| self.not_told(scene, error))?;
+        let recovered = told.map_err(|error| {
+            if matches!(error, Error::Pod { .. }) { self.not_told(scene, &error) } else { Stop::Failed(error) }
+        })?;
         let password = |account: &str| {
             let password = recovered.passwords.get(account).map(|password| password.expose_secret().to_owned());
             password.ok_or_else(|| Error::Bug(format!("the node helper told no password for {account}")))
@@ -256,10 +252,7 @@ impl Clusters {
     }
 
     /// A pod that does not tell, or in which nothing can be started, is an outage, and shown as one.
-    fn not_told(&self, scene: &Scene<'_>, error: Error) -> Stop {
-        if !matches!(error, Error::Pod { .. }) {
-            return Stop::Failed(error);
-        }
+    fn not_told(&self, scene: &Scene<'_>, error: &Error) -> Stop {
         let wait = self.retry.next(key(scene.kanidm));
         tracing::warn!(%error, wait_s = wait.as_secs_f32(), "the node helper could not be asked; it is tried again");
         let obstacle = Obstacle::unknown(
@@ -282,8 +275,9 @@ fn taken(name: &str) -> String {
 
 fn mismatch(scene: &Scene<'_>, pinned: Option<&str>, seen: Uuid) -> Stop {
     let message = format!(
-        "Pod '{}' holds the domain {seen}, but this Kanidm's is {}: its volume was emptied or exchanged. Nothing is done to it. Bring the volume \
-         back, or, if the new domain is meant, remove status.domainUuid: `kubectl patch kanidm {} -n {} --subresource=status --type=merge -p \
+        "Pod '{}' holds the domain {seen}, but this Kanidm's is {}: its volume was emptied or exchanged. Nothing is done to it, and \
+         no node copies it. Bring the volume back, or restore a backup. Only where the data on every other node and claim may be lost, take the new \
+         domain by removing status.domainUuid: `kubectl patch kanidm {} -n {} --subresource=status --type=merge -p \
          '{{\"status\":{{\"domainUuid\":null}}}}'`.",
         scene.cluster.primary,
         pinned.unwrap_or("unknown"),

@@ -6,24 +6,27 @@
 
 mod account;
 mod bootstrap;
+mod look;
+mod nodes;
 mod observe;
 mod pass;
 mod report;
+mod rollout;
 #[cfg(test)]
 mod tests;
 mod watches;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::replication::NodeSeen;
 use kaniop_kanidm::Class;
 use kube::ResourceExt;
 use kube::runtime::controller::{self, Action};
 use tracing::Instrument;
-use uuid::Uuid;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -49,8 +52,10 @@ pub(crate) struct Clusters {
 struct Memory {
     /// UID of the Kanidm: another one of its name inherits nothing.
     uid: String,
-    /// The domain that this run of the primary told. Each question leaves lines in the server's log, so it is asked once a run.
-    domain: Option<(String, Uuid)>,
+    /// What each node told in this run of its server, by pod. Each question leaves lines in the server's log, so it is asked once a run.
+    reports: BTreeMap<String, (String, NodeSeen)>,
+    /// Time since the process began at which a node was told to make a new replication certificate, by pod.
+    renewals: BTreeMap<String, Duration>,
     /// What was known of the server in the last pass: news wake the loop, the same again does not.
     health: Option<Health>,
     /// Time since the process began before which no password is tried: a wrong one locks the account for everybody.

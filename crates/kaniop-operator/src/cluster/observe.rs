@@ -3,12 +3,13 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use kaniop_core::cluster::pods::{self, PodSeen};
 use kaniop_core::cluster::status::TlsSeen;
-use kaniop_core::cluster::{ValidatedCluster, labels, tls};
+use kaniop_core::cluster::{ValidatedCluster, labels, names, tls};
 use kaniop_kanidm::check_key;
 use kube::api::{Api, ListParams};
+use kube::core::PartialObjectMeta;
 
 use crate::apply::{Owner, is_controlled_by};
 use crate::context::Context;
@@ -53,6 +54,25 @@ pub(super) async fn tls(ctx: &Context, cluster: &ValidatedCluster, now: Timestam
         check_key(&usable.chain, key).map(|()| usable).map_err(|error| error.to_string())
     });
     Ok(read.map_or_else(TlsSeen::Invalid, TlsSeen::Usable))
+}
+
+/// Whether there is a claim of this Kanidm besides its primary's: what lies on it may be all that is left of the domain. One without our labels
+/// counts by its name.
+pub(super) async fn has_other_claims(
+    ctx: &Context,
+    owner: &Owner<'_>,
+    cluster: &ValidatedCluster,
+) -> Result<bool, Error> {
+    let api: Api<PartialObjectMeta<PersistentVolumeClaim>> = Api::namespaced(ctx.client.clone(), owner.namespace);
+    let claims = api.list_metadata(&ListParams::default()).await?;
+    let of_primary = format!("{}-{}", names::DATA, cluster.primary);
+    let prefix = format!("{}-{}-", names::DATA, owner.name);
+    Ok(claims.iter().any(|claim| {
+        let name = claim.metadata.name.as_deref().unwrap_or_default();
+        let label = claim.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER));
+        let ours = label.map_or_else(|| name.starts_with(&prefix), |of| of == owner.name);
+        ours && name != of_primary
+    }))
 }
 
 /// A Secret that is ours to fill.

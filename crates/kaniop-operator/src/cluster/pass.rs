@@ -1,42 +1,47 @@
 //! One pass over one Kanidm: the steps in their order. Each step is a file of this folder or of the core; here is only what follows what.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::domain::Verdict;
 use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen, World};
-use kaniop_core::cluster::tls::Usable;
 use kaniop_core::cluster::{
-    Child, Refusal, Surroundings, ValidatedCluster, build, names, refused_changes, rollout, template_hash, validate,
+    Certificates, Child, Refusal, Surroundings, ValidatedCluster, build, names, refused_changes, server_config,
+    validate,
 };
 use kaniop_core::reason::Reason;
-use kaniop_kanidm::Error as KanidmError;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use serde_json::json;
 
 use super::bootstrap::{Progress, Scene};
+use super::nodes::SOON;
 use super::observe::{self, Servers};
+use super::rollout::Rollout;
 use super::{Clusters, key};
 use crate::apply::{self, Applied, Owner};
 use crate::error::Error;
 use crate::retry::LONGEST;
-use crate::targets::Health;
+
+static NO_DIGESTS: BTreeMap<String, String> = BTreeMap::new();
+static NO_CERTIFICATES: Certificates = Certificates::new();
 
 /// Set by older releases; nothing has to be done at the end of a Kanidm.
 const LEGACY_FINALIZER: &str = "kanidms.kaniop.rs/finalizer";
 
 /// What came of applying the children.
 #[derive(Default)]
-struct Children {
+pub(super) struct Children {
     /// The StatefulSets as they should be.
-    statefulsets: Vec<StatefulSet>,
+    pub statefulsets: Vec<StatefulSet>,
     /// What kept the rest from being applied.
-    blocked: Option<Obstacle>,
+    pub blocked: Option<Obstacle>,
     /// Whether anything was written.
-    written: bool,
+    pub written: bool,
 }
 
 impl Clusters {
@@ -52,10 +57,14 @@ impl Clusters {
         let owner = Owner { namespace: &key.namespace, name: &key.name, uid: &uid };
         let now = self.ctx.clock.now();
         let servers = observe::servers(&self.ctx, &owner).await?;
-        let judged = validate(kanidm)
-            .and_then(|cluster| refused_changes(&cluster, &servers.statefulsets).map(|refused| (cluster, refused)));
+        let primary = kanidm.status.as_ref().and_then(|status| status.primary_node.as_deref());
+        let judged = validate(kanidm).and_then(|cluster| {
+            refused_changes(&cluster, &servers.statefulsets, primary).map(|refused| (cluster, refused))
+        });
         match judged {
-            Ok((cluster, refused)) => self.carry_out(&Valid { kanidm, owner, cluster, refused }, servers, now).await,
+            Ok((cluster, refused)) => {
+                Box::pin(self.carry_out(&Valid { kanidm, owner, cluster, refused }, servers, now)).await
+            }
             Err(refusals) => {
                 let progress = Progress::not_tried(self.has_passwords(&owner).await?);
                 let world = world(kanidm, Err(&refusals), &servers, &progress);
@@ -66,33 +75,65 @@ impl Clusters {
     }
 
     async fn carry_out(&self, valid: &Valid<'_>, mut servers: Servers, now: Timestamp) -> Result<Action, Error> {
-        let Valid { kanidm, owner, cluster, refused } = valid;
+        let Valid { kanidm, cluster, refused, .. } = valid;
+        let key = key(kanidm);
         let tls = observe::tls(&self.ctx, cluster, now).await?;
-        let paused = kanidm.spec.paused;
-        let children = self.children(valid, &servers, &tls).await?;
-        let progress = if paused || children.blocked.is_some() {
-            Progress::not_tried(self.has_passwords(owner).await?)
-        } else {
-            if let Some(name) = self.restart_next(valid, &servers, &tls, &children).await? {
-                servers.pods.retain(|pod| pod.name != name);
-            }
-            Box::pin(self.progress(&Scene { kanidm, owner, cluster, servers: &servers, tls: &tls })).await?
+        let mut known = self.look(valid, &servers).await?;
+        let around = Surroundings {
+            helper_image: &self.ctx.options.image,
+            tls_hash: match &tls {
+                TlsSeen::Usable(usable) if !usable.must_wait(&servers.statefulsets) => Some(&usable.hash),
+                _ => None,
+            },
+            live: &servers.statefulsets,
+            domain: known.domain,
+            certificates: &known.nodes.certificates,
+            primary_serves: servers.pods.iter().any(|pod| pod.name == cluster.primary && pod.ready),
         };
+        let digests = server_config::digests(cluster, &around);
+        let mut children = self.children(valid, &around).await?;
+        children.blocked = children.blocked.or(known.blocked.take());
+        let rollout =
+            Rollout { valid, servers: &servers, known: &known, tls: &tls, children: &children, digests: &digests };
+        let driven = Box::pin(self.drive(&rollout, around.primary_serves)).await?;
+        let progress = driven.progress;
+        servers.pods.retain(|pod| Some(&pod.name) != driven.restarted.as_ref());
         let world = World {
             refused,
             blocked: children.blocked,
             tls,
             wanted: &children.statefulsets,
+            nodes: &known.nodes.seen,
+            digests: &digests,
+            certificates: &known.nodes.certificates,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
         if !(progress.early && is_told(kanidm, &progress)) {
             self.report(&world, now).await?;
         }
         if progress.again.is_none() {
-            self.retry.reset(&key(kanidm));
+            self.retry.reset(&key);
         }
         let interval = self.ctx.options.interval.mul_f64(0.9 + 0.2 * fastrand::f64());
-        Ok(Action::requeue(progress.again.unwrap_or(interval).min(interval)))
+        let again = progress.again.unwrap_or(interval).min(interval);
+        Ok(Action::requeue(if driven.soon { again.min(SOON) } else { again }))
+    }
+
+    /// Restarts whoever is next, renews what ends, and goes as far with the primary as it lets us. Nothing of it while a child is in the way.
+    async fn drive(&self, rollout: &Rollout<'_>, primary_serves: bool) -> Result<Driven, Error> {
+        let Rollout { valid, servers, known, tls, children, .. } = rollout;
+        let Valid { kanidm, owner, cluster, .. } = valid;
+        if kanidm.spec.paused || children.blocked.is_some() {
+            let progress = Progress::not_tried(self.has_passwords(owner).await?);
+            return Ok(Driven { progress, restarted: None, soon: false });
+        }
+        self.retire(valid, servers, primary_serves).await?;
+        let restarted = self.restart_next(rollout).await?;
+        let soon = self.renew(&key(kanidm), cluster, &known.nodes).await? || is_under_way(cluster, servers);
+        let mut left = Servers::clone(servers);
+        left.pods.retain(|pod| Some(&pod.name) != restarted.as_ref());
+        let scene = Scene { kanidm, owner, cluster, servers: &left, tls, nodes: &known.nodes, verdict: known.verdict };
+        Ok(Driven { progress: Box::pin(self.progress(&scene)).await?, restarted, soon })
     }
 
     async fn has_passwords(&self, owner: &Owner<'_>) -> Result<bool, Error> {
@@ -101,27 +142,21 @@ impl Clusters {
     }
 
     /// Applies the children in their order. The first that cannot be applied ends it: what follows may need it.
-    async fn children(&self, valid: &Valid<'_>, servers: &Servers, tls: &TlsSeen) -> Result<Children, Error> {
-        let live = &servers.statefulsets;
-        let tls_hash = match tls {
-            TlsSeen::Usable(usable) if !usable.must_wait(live) => Some(usable.hash.as_str()),
-            _ => None,
-        };
-        let around = Surroundings { helper_image: &self.ctx.options.image, tls_hash, live };
-        let wanted = build(&valid.cluster, &around);
-        let mut children = Children::default();
-        for child in &wanted {
-            if let Child::StatefulSet(statefulset) = child {
-                children.statefulsets.push(StatefulSet::clone(statefulset));
-            }
-        }
+    async fn children(&self, valid: &Valid<'_>, around: &Surroundings<'_>) -> Result<Children, Error> {
+        let wanted = build(&valid.cluster, around);
+        let statefulsets = wanted.iter().filter_map(Child::read).collect();
+        let mut children = Children { statefulsets, ..Children::default() };
         if valid.kanidm.spec.paused {
             return Ok(children);
         }
         for child in &wanted {
             match apply::child(&self.ctx, &valid.owner, child).await? {
                 Applied::Unchanged => {}
-                Applied::Written | Applied::Ending => children.written = true,
+                Applied::Written => {
+                    children.written = true;
+                    self.tell_fewer(valid, around, child).await;
+                }
+                Applied::Ending => children.written = true,
                 Applied::Conflict(why) => children.blocked = Some(Obstacle::known(Reason::NameConflict, why)),
                 Applied::Refused(why) => children.blocked = Some(Obstacle::known(Reason::InvalidSpec, why)),
             }
@@ -133,62 +168,15 @@ impl Clusters {
         Ok(children)
     }
 
-    /// Deletes the pod whose turn it is, if any, and names it. Not while one could not come back, and not before the StatefulSet's controller knows the template.
-    async fn restart_next(
-        &self,
-        valid: &Valid<'_>,
-        servers: &Servers,
-        tls: &TlsSeen,
-        children: &Children,
-    ) -> Result<Option<String>, Error> {
-        let TlsSeen::Usable(usable) = tls else { return Ok(None) };
-        if children.written {
-            return Ok(None);
+    /// Tells of nodes that go with a StatefulSet that was just applied with fewer.
+    async fn tell_fewer(&self, valid: &Valid<'_>, around: &Surroundings<'_>, child: &Child) {
+        let Some(set) = child.read::<StatefulSet>() else { return };
+        let replicas = |set: &StatefulSet| set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
+        let former = around.live.iter().find(|live| live.metadata.name == set.metadata.name);
+        let (name, (from, to)) = (set.metadata.name.as_deref(), (replicas(&set), former.map_or(0, replicas)));
+        if let Some(name) = name.filter(|_| from < to && valid.cluster.replicas() > 0) {
+            self.tell_leaving(valid, name, from, to).await;
         }
-        // Whatever a pod is restarted for, it comes back with the certificate of the Secret.
-        let keep_serving = usable.must_wait(&servers.statefulsets);
-        for wanted in &children.statefulsets {
-            let name = wanted.metadata.name.as_deref();
-            let live = servers.statefulsets.iter().find(|live| live.metadata.name.as_deref() == name);
-            let Some(hash) = template_hash(wanted).filter(|_| live.is_some_and(is_observed)) else { continue };
-            let pods: Vec<_> =
-                servers.pods.iter().filter(|pod| Some(pod.statefulset.as_str()) == name).cloned().collect();
-            let next = rollout::next(&pods, hash, &valid.cluster.primary);
-            if let Some(pod) = next.filter(|pod| !(pod.ready && keep_serving)) {
-                apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
-                let note = format!("Pod '{}' is restarted to take over the newest configuration.", pod.name);
-                self.tell(valid.kanidm, false, "PodRestarted", &note).await;
-                return Ok(Some(pod.name.clone()));
-            }
-        }
-        self.restart_for_certificate(valid, servers, usable).await
-    }
-
-    /// A pod that was started while the Secret held a certificate that clients refuse goes on to show that one, although the Secret is good again and the
-    /// pod's template the newest. Deletes it, once for each certificate, and names it.
-    async fn restart_for_certificate(
-        &self,
-        valid: &Valid<'_>,
-        servers: &Servers,
-        usable: &Usable,
-    ) -> Result<Option<String>, Error> {
-        let key = key(valid.kanidm);
-        let memory = self.memory(&key);
-        let refused = memory.certificate_refused
-            || matches!(self.ctx.targets.health(&key), Health::Fails(KanidmError::Certificate { .. }));
-        let tried = memory.restarted_for.as_ref() == Some(&usable.hash);
-        let Some(pod) = servers.pods.iter().find(|pod| pod.name == valid.cluster.primary) else { return Ok(None) };
-        if !refused || tried || usable.problem.is_some() {
-            return Ok(None);
-        }
-        self.remember(&key, |memory| {
-            memory.restarted_for = Some(usable.hash.clone());
-            memory.certificate_refused = false;
-        });
-        apply::restart_pod(&self.ctx, valid.owner.namespace, &pod.name, &pod.uid).await?;
-        let note = format!("Pod '{}' shows another certificate than the Secret holds now; it is restarted.", pod.name);
-        self.tell(valid.kanidm, false, "PodRestarted", &note).await;
-        Ok(Some(pod.name.clone()))
     }
 
     /// Takes off the finalizer of an older release. Carries the version that was read, so that the finalizer of somebody else is never lost.
@@ -209,12 +197,27 @@ impl Clusters {
 }
 
 /// A Kanidm whose spec can be carried out.
-struct Valid<'a> {
-    kanidm: &'a Kanidm,
-    owner: Owner<'a>,
-    cluster: ValidatedCluster,
+pub(super) struct Valid<'a> {
+    pub kanidm: &'a Kanidm,
+    pub owner: Owner<'a>,
+    pub cluster: ValidatedCluster,
     /// Parts of the spec that cannot be carried out, while the rest is.
-    refused: Vec<Refusal>,
+    pub refused: Vec<Refusal>,
+}
+
+/// What came of driving the servers.
+struct Driven {
+    progress: Progress,
+    /// The pod that was restarted.
+    restarted: Option<String>,
+    /// Whether something is on its way that no watch tells of.
+    soon: bool,
+}
+
+/// Whether several nodes are on their way: then news may come that no watch brings.
+fn is_under_way(cluster: &ValidatedCluster, servers: &Servers) -> bool {
+    let several = cluster.nodes().count() > 1 || servers.pods.len() > 1;
+    several && servers.pods.iter().any(|pod| pod.running && !pod.ready)
 }
 
 /// Whether the status speaks of this generation, and nothing was learned that has to be kept: then it holds for the moment that the first look
@@ -238,13 +241,11 @@ fn world<'a>(
         tls: TlsSeen::Missing,
         wanted: &[],
         pods: &servers.pods,
+        nodes: &[],
+        digests: &NO_DIGESTS,
+        certificates: &NO_CERTIFICATES,
         admin_secret: progress.admin_secret,
         domain: progress.domain,
         access: Access::clone(&progress.access),
     }
-}
-
-/// Whether the StatefulSet's controller has seen the newest template: a pod that is deleted before comes back from the old one.
-fn is_observed(live: &StatefulSet) -> bool {
-    live.status.as_ref().and_then(|status| status.observed_generation) == live.metadata.generation
 }

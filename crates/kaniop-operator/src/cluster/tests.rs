@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod certificate;
+mod replication;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -226,23 +227,29 @@ async fn a_deleted_child_comes_back() {
 }
 
 #[tokio::test]
-async fn only_what_is_ours_and_not_wanted_is_pruned() {
-    let world = World::running().await;
+async fn of_every_kind_only_what_is_ours_and_not_wanted_is_pruned() {
     let labels = json!({"kanidm.kaniop.rs/cluster": "idm", "app.kubernetes.io/managed-by": "kaniop-kanidm"});
     let owner = json!([{"apiVersion": "kaniop.rs/v1beta1", "kind": "Kanidm", "name": "idm", "uid": "owner", "controller": true}]);
-    let mut password_labels = labels.clone();
-    password_labels["kaniop.rs/secret-type"] = json!("admin-passwords");
-    world.shelf.put(
-        &service("left-over"),
-        json!({"metadata": {"name": "left-over", "labels": labels, "ownerReferences": owner}}),
-    );
-    world.shelf.put(&service("not-ours"), json!({"metadata": {"name": "not-ours", "labels": labels}}));
-    world.shelf.put(
-        &secret("passwords"),
-        json!({"metadata": {"name": "passwords", "labels": password_labels, "ownerReferences": owner}}),
-    );
-    world.pass().await.unwrap();
-    assert_eq!(world.shelf.writes(), [format!("DELETE {}", service("left-over"))]);
+    for kind in kaniop_core::cluster::child::prunable() {
+        let path = |name: &str| {
+            let root = if kind.group.is_empty() { "api" } else { "apis" };
+            format!("/{root}/{}/namespaces/default/{}/{name}", kind.api_version, kind.plural)
+        };
+        let world = World::running().await;
+        let mut password_labels = labels.clone();
+        password_labels["kaniop.rs/secret-type"] = json!("admin-passwords");
+        for (name, labels, owner) in [
+            ("left-over", &labels, &owner),
+            ("not-controlled", &labels, &json!([])),
+            ("not-labelled", &json!({}), &owner),
+            ("credentials", &password_labels, &owner),
+        ] {
+            let metadata = json!({"name": name, "labels": labels, "ownerReferences": owner});
+            world.shelf.put(&path(name), json!({"metadata": metadata}));
+        }
+        world.pass().await.unwrap();
+        assert_eq!(world.shelf.writes(), [format!("DELETE {}", path("left-over"))], "{}", kind.kind);
+    }
 }
 
 #[tokio::test]

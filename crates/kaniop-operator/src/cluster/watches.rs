@@ -63,15 +63,18 @@ fn of_pod(pod: &PartialObjectMeta<Pod>) -> Option<ObjectRef<Kanidm>> {
     Some(ObjectRef::new(cluster).within(&pod.namespace()?))
 }
 
-/// The Kanidms that take their certificate from this Secret, and the one that owns it.
+/// The Kanidms that take a certificate from this Secret, and the one that owns it.
 fn of_secret(kanidms: &Store<Kanidm>, secret: &PartialObjectMeta<Secret>) -> Vec<ObjectRef<Kanidm>> {
     let name = secret.name_any();
     let owns = |kanidm: &Kanidm| {
         let uid = kanidm.metadata.uid.as_ref();
         secret.owner_references().iter().any(|owner| Some(&owner.uid) == uid)
     };
-    let concerned =
-        |kanidm: &Kanidm| kanidm.namespace() == secret.namespace() && (tls_secret(kanidm) == name || owns(kanidm));
+    let reads = |kanidm: &Kanidm| {
+        let mut external = kanidm.spec.external_replication_nodes.iter().flatten();
+        tls_secret(kanidm) == name || external.any(|node| node.certificate.name == name)
+    };
+    let concerned = |kanidm: &Kanidm| kanidm.namespace() == secret.namespace() && (reads(kanidm) || owns(kanidm));
     let concerned = kanidms.state_filter(|kanidm| concerned(kanidm));
     concerned.iter().map(|kanidm| ObjectRef::from_obj(kanidm.as_ref())).collect()
 }

@@ -3,11 +3,13 @@
 
 mod install;
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use kaniop_core::cluster::names::SOCKET_PATH;
+use kaniop_core::cluster::names::{SOCKET_PATH, STARTED_CONFIG};
 use kaniop_kanidm::Error;
 use kaniop_kanidm::node::{Answer, NodeReport, RecoveredAccounts, Socket};
 use serde::Serialize;
@@ -24,15 +26,19 @@ pub struct Node {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Copy this program to PATH, for the server's container.
+    /// Copy this program to PATH, for the server's container, and note the digest of the configuration that the server will start with.
     Install {
         /// Where to.
         path: PathBuf,
+        /// Where the digest of the file that KANIDM_CONFIG names is noted.
+        note: Option<PathBuf>,
     },
-    /// Succeed when the server has finished starting, migrations included.
+    /// Succeed when the server has finished starting, migrations included, and holds the domain that it should.
     Ready,
-    /// Tell the domain that the server's database holds.
-    Domain,
+    /// Tell the domain that the server's database holds, its replication certificate, and what it was started with.
+    Report,
+    /// Have the server make a new replication certificate.
+    RenewCertificate,
     /// Give accounts new passwords and tell them. Their old passwords and sessions become void.
     RecoverAccounts {
         /// Names of the accounts.
@@ -50,15 +56,45 @@ pub fn run(node: Node) -> ExitCode {
     };
     let socket = node.socket.as_path();
     match node.command {
-        Command::Install { path } => print(&answer(install::install(&path))),
-        Command::Ready => print(&answer(runtime.block_on(domain(socket)).map(drop))),
-        Command::Domain => print(&answer(runtime.block_on(domain(socket)))),
+        Command::Install { path, note } => print(&answer(install::install(&path, note.as_deref()))),
+        Command::Ready => print(&answer(runtime.block_on(ready(socket, expected_domain().as_deref())))),
+        Command::Report => print(&answer(runtime.block_on(report(socket)))),
+        Command::RenewCertificate => print(&answer(runtime.block_on(renew_certificate(socket)))),
         Command::RecoverAccounts { names } => print(&answer(runtime.block_on(recover_accounts(socket, &names)))),
     }
 }
 
-async fn domain(socket: &Path) -> Result<NodeReport, Error> {
-    Ok(NodeReport { domain: Socket::connect(socket).await?.domain().await? })
+/// Where the domain that this node must hold is written: beside its configuration. Nothing there means that any will do.
+fn expected_domain() -> Option<PathBuf> {
+    Some(PathBuf::from(std::env::var_os("KANIDM_CONFIG")?).with_extension("domain"))
+}
+
+async fn ready(socket: &Path, expected: Option<&Path>) -> Result<(), String> {
+    let domain = Socket::connect(socket).await.map_err(|error| error.to_string())?.domain().await;
+    let holds = domain.map_err(|error| error.to_string())?.uuid.to_string();
+    let expected = match expected.map(fs::read_to_string) {
+        Some(Ok(expected)) => expected,
+        Some(Err(error)) if error.kind() != ErrorKind::NotFound => {
+            return Err(format!("the domain that the node must hold cannot be read: {error}"));
+        }
+        Some(Err(_)) | None => return Ok(()),
+    };
+    match expected.trim() {
+        expected if expected == holds => Ok(()),
+        "" => Err(format!("the node holds the domain {holds}, and that of the primary is not known yet")),
+        expected => Err(format!("the node holds the domain {holds}, and must hold {expected}")),
+    }
+}
+
+async fn report(socket: &Path) -> Result<NodeReport, Error> {
+    let mut socket = Socket::connect(socket).await?;
+    let (domain, certificate) = (socket.domain().await?, socket.replication_certificate().await?);
+    let config = fs::read_to_string(STARTED_CONFIG).ok();
+    Ok(NodeReport { domain, certificate, config })
+}
+
+async fn renew_certificate(socket: &Path) -> Result<(), Error> {
+    Socket::connect(socket).await?.renew_replication_certificate().await
 }
 
 /// All or nothing for the caller: when one fails, those before it have new passwords that nobody knows, and are recovered again the next time.
@@ -137,8 +173,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_node_that_holds_another_domain_than_it_must_is_not_ready() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, file) = (folder.path().join("sock"), folder.path().join("idm-a-1.domain"));
+        let held = "00000000-0000-0000-0000-00000000000a";
+        let other = "00000000-0000-0000-0000-00000000000b";
+        for (expected, said) in
+            [(None, None), (Some(held), None), (Some(other), Some("must hold")), (Some(""), Some("not known yet"))]
+        {
+            let _ = fs::remove_file(&path);
+            let info = json!({"name": "x", "displayname": "X", "uuid": held, "level": 14});
+            let _server = server(&path, vec![json!({"DomainShow": {"domain_info": info}})]);
+            match expected {
+                None => assert!(!file.exists()),
+                Some(expected) => fs::write(&file, format!("{expected}\n")).unwrap(),
+            }
+            let told = ready(&path, Some(&file)).await;
+            assert_eq!(told.is_ok(), said.is_none(), "{expected:?}: {told:?}");
+            assert!(told.err().is_none_or(|told| told.contains(said.unwrap())), "{expected:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_shows_no_replication_certificate_tells_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sock");
+        let info =
+            json!({"name": "x", "displayname": "X", "uuid": "00000000-0000-0000-0000-00000000000a", "level": 14});
+        let _server = server(&path, vec![json!({"DomainShow": {"domain_info": info}}), json!("Error")]);
+        let told = report(&path).await.unwrap();
+        assert_eq!((told.certificate, told.domain.level), (None, 14));
+    }
+
+    #[tokio::test]
     async fn a_server_that_has_not_finished_starting_is_not_ready() {
-        let told = answer(domain(Path::new("/nonexistent/sock")).await);
+        let told = answer(ready(Path::new("/nonexistent/sock"), None).await);
         let told = serde_json::to_value(told).unwrap();
         assert!(told["error"].as_str().unwrap().contains("has not finished starting"), "{told}");
     }

@@ -1,5 +1,6 @@
 //! A world in memory for tests of the shell: an API server, a Kanidm server with a few entries, and crashes at any call.
 
+pub(crate) mod fleet;
 pub(crate) mod kanidm;
 pub(crate) mod node;
 pub(crate) mod pictures;

@@ -86,7 +86,7 @@ impl Node {
         let mut held = self.held.lock().unwrap();
         let words: Vec<_> = arguments.iter().map(String::as_str).collect();
         match words.as_slice() {
-            ["/kaniop/kaniop", "node", "domain"] => {
+            ["/kaniop/kaniop", "node", "report"] => {
                 json!({"ok": {"domain": {"name": "idm.example.com", "displayname": "idm", "uuid": held.domain, "level": 11}}})
             }
             ["/kaniop/kaniop", "node", "recover-accounts", names @ ..] => {

@@ -18,6 +18,7 @@ use kube::client::Body;
 use serde_json::{Value as Json, json};
 
 use super::Faults;
+use super::fleet::Fleet;
 use super::node::Node;
 
 /// What the server holds and what was done to it.
@@ -44,17 +45,38 @@ pub(crate) struct Held {
     uids: usize,
 }
 
+/// What runs in the pods.
+#[derive(Clone)]
+pub(crate) enum Pods {
+    /// The same node in each.
+    Alike(Node),
+    /// A node in each that knows the others.
+    Fleet(Fleet),
+}
+
+impl From<Node> for Pods {
+    fn from(node: Node) -> Self {
+        Self::Alike(node)
+    }
+}
+
+impl From<Fleet> for Pods {
+    fn from(fleet: Fleet) -> Self {
+        Self::Fleet(fleet)
+    }
+}
+
 /// The server.
 #[derive(Clone)]
 pub(crate) struct Shelf {
     pub(crate) held: Arc<Mutex<Held>>,
     faults: Arc<Faults>,
-    node: Option<Node>,
+    pods: Option<Pods>,
 }
 
 impl Default for Shelf {
     fn default() -> Self {
-        Self { held: Arc::default(), faults: Arc::new(Faults::none()), node: None }
+        Self { held: Arc::default(), faults: Arc::new(Faults::none()), pods: None }
     }
 }
 
@@ -64,9 +86,9 @@ impl Shelf {
         Self { faults, ..Self::default() }
     }
 
-    /// An API server whose pods all run this node.
-    pub(crate) fn before(node: Node, faults: Arc<Faults>) -> Self {
-        Self { held: Arc::default(), faults, node: Some(node) }
+    /// An API server in front of these pods.
+    pub(crate) fn before(pods: impl Into<Pods>, faults: Arc<Faults>) -> Self {
+        Self { held: Arc::default(), faults, pods: Some(pods.into()) }
     }
 
     /// Serves in memory: everything but processes in pods.
@@ -177,7 +199,11 @@ async fn exec(State(shelf): State<Shelf>, uri: http::Uri, upgrade: WebSocketUpgr
     }
     let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let command: Vec<_> = query.filter(|(key, _)| key == "command").map(|(_, word)| word.into_owned()).collect();
-    let printed = shelf.node.as_ref().unwrap().helper(&command);
+    let pod = uri.path().split('/').rev().nth(1).unwrap_or_default();
+    let printed = match shelf.pods.as_ref().unwrap() {
+        Pods::Alike(node) => node.helper(&command),
+        Pods::Fleet(fleet) => fleet.helper(pod, &command),
+    };
     shelf.faults.carried_out(fate).await;
     let message = |channel: u8, json: &Json| Message::Binary([&[channel], json.to_string().as_bytes()].concat().into());
     let (stdout, status) = (message(STDOUT, &printed), message(STATUS, &json!({"status": "Success"})));

@@ -11,6 +11,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::protocol::{Request, Response};
+use crate::release;
+use crate::replication::{Replication, Unanswered};
 use crate::server::Running;
 
 /// Why a request failed; only for the log.
@@ -18,8 +20,10 @@ use crate::server::Running;
 enum AdminError {
     #[error("the engine refused: {0:?}")]
     Engine(OperationError),
-    #[error("replication.origin is not configured, so there is no replication certificate")]
+    #[error("replication.origin is not configured, so there is no replication")]
     NoReplication,
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
     #[error("{0} is not implemented in this development server")]
     NotImplemented(&'static str),
     #[error("the certificate cannot be read: {0}")]
@@ -58,7 +62,10 @@ async fn carry_out(running: &Running, request: Request) -> Result<Response, Admi
         }
         Request::DomainShow => Response::DomainShow { domain_info: engine.read(|r, _| r.qs_read.domain_info()).await? },
         Request::DomainUpgradeCheck => {
-            Response::DomainUpgradeCheck { report: engine.read(|r, _| r.qs_read.domain_upgrade_check()).await? }
+            let mut report = engine.read(|r, _| r.qs_read.domain_upgrade_check()).await?;
+            // The engine names the level after its own release.
+            report.upgrade_level = release::played().level + 1;
+            Response::DomainUpgradeCheck { report }
         }
         Request::Reload => {
             // A success even then, as in the real server; the old certificate stays in use.
@@ -67,28 +74,25 @@ async fn carry_out(running: &Running, request: Request) -> Result<Response, Admi
             }
             Response::Success
         }
-        Request::ShowReplicationCertificate => {
-            Response::ShowReplicationCertificate { cert: URL_SAFE_NO_PAD.encode(certificate(running).await?.to_der()?) }
+        Request::ShowReplicationCertificate => Response::ShowReplicationCertificate {
+            cert: URL_SAFE_NO_PAD.encode(replication(running)?.certificate().await?.to_der()?),
+        },
+        Request::ShowReplicationCertificateMetadata => metadata(&replication(running)?.certificate().await?)?,
+        Request::RenewReplicationCertificate => {
+            replication(running)?.renew().await?;
+            Response::Success
         }
-        Request::ShowReplicationCertificateMetadata => metadata(&certificate(running).await?)?,
-        Request::RenewReplicationCertificate => return Err(AdminError::NotImplemented("renewal")),
-        Request::RefreshReplicationConsumer => return Err(AdminError::NotImplemented("replication")),
+        Request::RefreshReplicationConsumer => {
+            replication(running)?.refresh().await?;
+            Response::Success
+        }
         Request::DomainRaise => return Err(AdminError::NotImplemented("raising the domain level")),
         Request::DomainRemigrate { .. } => return Err(AdminError::NotImplemented("remigration")),
     })
 }
 
-/// The replication certificate, made at its first use.
-async fn certificate(running: &Running) -> Result<X509, AdminError> {
-    let host = running
-        .config
-        .replication
-        .as_ref()
-        .and_then(|r| r.origin.host_str())
-        .ok_or(AdminError::NoReplication)?
-        .to_owned();
-    let (_key, certificate) = running.engine.write(move |w, _| w.qs_write.supplier_get_key_cert(&host)).await?;
-    Ok(certificate)
+fn replication(running: &Running) -> Result<&Replication, AdminError> {
+    running.replication.as_ref().ok_or(AdminError::NoReplication)
 }
 
 fn metadata(certificate: &X509) -> Result<Response, AdminError> {

@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
@@ -12,6 +12,7 @@ use kanidmd_lib::be::BackendTransaction;
 use kanidmd_lib::prelude::OperationError;
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use super::stamp::{self, StampError};
 use crate::config::Compression;
 
 /// Why there is no backup.
@@ -28,6 +29,9 @@ pub enum BackupError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The dump is not what it should be.
+    #[error(transparent)]
+    Stamp(#[from] StampError),
     /// Memory for the dump.
     #[error("the dump cannot be held in memory: {0}")]
     Memory(#[from] std::io::Error),
@@ -50,6 +54,14 @@ impl Dump {
     pub fn take<T: BackendTransaction>(transaction: &mut T) -> Result<Self, BackupError> {
         let memory = File::from(memfd_create("backup", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?);
         transaction.backup(Path::new(&format!("/proc/self/fd/{}", memory.as_raw_fd())))?;
+        let (engines, ours) = stamp::beginnings();
+        let mut beginning = vec![0; engines.len()];
+        memory.read_exact_at(&mut beginning, 0)?;
+        // All series that the engine can play are of the same length, so the rest stays where it is.
+        if beginning != engines.as_bytes() || ours.len() != engines.len() {
+            return Err(StampError::Unexpected.into());
+        }
+        memory.write_all_at(ours.as_bytes(), 0)?;
         Ok(Self(memory))
     }
 

@@ -25,6 +25,7 @@ pub fn overlay(settings: &mut Settings, lookup: Lookup<'_>) -> Result<(), Config
     path(&mut settings.tls_key, "KANIDM_TLS_KEY", lookup);
     path(&mut settings.tls_client_ca, "KANIDM_TLS_CLIENT_CA", lookup);
     path(&mut settings.adminbindpath, "KANIDM_ADMIN_BIND_PATH", lookup);
+    number(&mut settings.renewal_delay, "KANIDM_DEV_RENEWAL_DELAY", lookup)?;
     number(&mut settings.db_arc_size, "KANIDM_DB_ARC_SIZE", lookup)?;
     if let Some(list) = lookup("KANIDM_BINDADDRESS") {
         settings.bindaddress = list

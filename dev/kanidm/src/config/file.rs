@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::peer::{FilePeer, Peer};
 use super::settings::{BackupSettings, ReplicationSettings, Settings};
 use super::{Compression, ConfigError, LogLevel, Role};
 
@@ -71,25 +72,6 @@ enum FileAddressInfo {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
-#[expect(dead_code, reason = "peers are checked for their form and then refused: the transport is missing")]
-enum FilePeer {
-    MutualPull {
-        partner_cert: String,
-        #[serde(default)]
-        automatic_refresh: bool,
-    },
-    Pull {
-        supplier_cert: String,
-        #[serde(default)]
-        automatic_refresh: bool,
-    },
-    AllowPull {
-        consumer_cert: String,
-    },
-}
-
-#[derive(Deserialize)]
 struct FileReplication {
     origin: Option<String>,
     bindaddress: Option<String>,
@@ -142,24 +124,9 @@ pub fn read(path: &Path) -> Result<Settings, ConfigError> {
     if table.get("version").and_then(|v| v.as_str()) != Some("2") {
         return Err(refuse("this development server reads only files with version = \"2\"".to_owned()));
     }
-    let file: File = toml::from_str(&content).map_err(|e| refuse(e.to_string()))?;
-    for peer in file.replication.iter().flat_map(|r| r.peers.keys()) {
-        check_peer(peer).map_err(refuse)?;
-    }
-    Ok(file.into())
-}
-
-fn check_peer(address: &str) -> Result<(), String> {
-    let url = url::Url::parse(address).map_err(|e| format!("the peer {address:?} is not an address: {e}"))?;
-    if url.scheme() != "repl" || url.port().is_none() {
-        return Err(format!("the peer {address:?} must have the form repl://host:port"));
-    }
-    // A URL of an unknown scheme keeps an IP literal as an opaque host, so the text itself must be asked.
-    let host = url.host_str().unwrap_or_default();
-    if host.is_empty() || host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok() {
-        return Err(format!("the peer {address:?} must be named by a DNS name, not by an IP address"));
-    }
-    Ok(())
+    let mut file: File = toml::from_str(&content).map_err(|e| refuse(e.to_string()))?;
+    let replication = file.replication.take().map(ReplicationSettings::try_from).transpose().map_err(refuse)?;
+    Ok(Settings { replication, ..file.into() })
 }
 
 impl From<FileBackup> for BackupSettings {
@@ -177,17 +144,24 @@ impl From<FileBackup> for BackupSettings {
     }
 }
 
-impl From<FileReplication> for ReplicationSettings {
-    fn from(file: FileReplication) -> Self {
-        Self {
+impl TryFrom<FileReplication> for ReplicationSettings {
+    type Error = String;
+
+    fn try_from(file: FileReplication) -> Result<Self, String> {
+        Ok(Self {
             origin: file.origin,
             bindaddress: file.bindaddress,
             task_poll_interval: file.task_poll_interval,
-            peers: file.peers.into_keys().collect(),
-        }
+            peers: file
+                .peers
+                .into_iter()
+                .map(|(address, given)| Peer::new(&address, given))
+                .collect::<Result<_, _>>()?,
+        })
     }
 }
 
+/// All but the replication, whose peers have to be checked.
 impl From<File> for Settings {
     fn from(file: File) -> Self {
         Self {
@@ -221,7 +195,7 @@ impl From<File> for Settings {
                 FileAddressInfo::ProxyV1(_) => "proxy-v1",
             }),
             online_backup: file.online_backup.map(Into::into),
-            replication: file.replication.map(Into::into),
+            ..Self::default()
         }
     }
 }

@@ -4,14 +4,17 @@
 
 mod environment;
 mod file;
+mod peer;
 mod settings;
 mod validate;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use url::Url;
 
+pub use peer::Peer;
 pub use settings::Settings;
 
 /// Where the published container image keeps its configuration.
@@ -76,11 +79,19 @@ pub struct OnlineBackup {
     pub compression: Compression,
 }
 
-/// The replication identity of this node. Peers are refused before this exists.
+/// How this node replicates.
 #[derive(Debug, Clone)]
 pub struct Replication {
     /// `repl://host:port`; the host goes into the certificate.
     pub origin: Url,
+    /// Where peers pull from.
+    pub bindaddress: SocketAddr,
+    /// How long it takes from one pull to the next.
+    pub poll: Duration,
+    /// How long after a renewal nothing replicates: the new certificate is used after that.
+    pub renewal_delay: Duration,
+    /// Read at start only.
+    pub peers: Vec<Peer>,
 }
 
 /// A complete, checked configuration of a server.
@@ -112,7 +123,7 @@ pub struct Config {
     pub thread_count: Option<usize>,
     /// The timed backup, when switched on.
     pub online_backup: Option<OnlineBackup>,
-    /// The replication identity, when configured.
+    /// Replication, when configured.
     pub replication: Option<Replication>,
 }
 

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::peer::Peer;
 use super::{Compression, ConfigError, DEFAULT_ADMIN_SOCKET, LogLevel, Role};
 
 /// `[online_backup]` as given.
@@ -32,8 +33,8 @@ pub struct ReplicationSettings {
     pub bindaddress: Option<String>,
     /// Seconds between pulls.
     pub task_poll_interval: Option<u64>,
-    /// The addresses of the peers, each already checked for its form.
-    pub peers: Vec<String>,
+    /// The peers, each already checked.
+    pub peers: Vec<Peer>,
 }
 
 /// Everything that was given, each value possibly absent.
@@ -77,6 +78,8 @@ pub struct Settings {
     pub online_backup: Option<BackupSettings>,
     /// `[replication]`, or any of its variables.
     pub replication: Option<ReplicationSettings>,
+    /// Seconds that a renewed replication certificate takes to be used.
+    pub renewal_delay: Option<u64>,
 }
 
 impl Settings {

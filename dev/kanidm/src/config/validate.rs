@@ -5,6 +5,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use url::Url;
 
@@ -13,6 +14,10 @@ use super::{Compression, Config, ConfigError, DEFAULT_MIGRATION_PATH, OnlineBack
 
 /// The pull interval that the real server does not exceed, in seconds.
 const LONGEST_POLL: u64 = 300;
+/// The pull interval unless one is given, in seconds.
+const USUAL_POLL: u64 = 15;
+/// How long a renewed certificate takes to be used in a server of 1.10, in seconds.
+const USUAL_RENEWAL_DELAY: u64 = 60;
 
 impl Settings {
     /// The complete configuration of a server.
@@ -35,7 +40,7 @@ impl Settings {
         };
         Ok(Config {
             online_backup: self.online_backup.and_then(|b| online_backup(b, &db_path)),
-            replication: self.replication.map(replication).transpose()?.flatten(),
+            replication: self.replication.map(|r| replication(r, self.renewal_delay)).transpose()?.flatten(),
             domain,
             origin,
             db_path,
@@ -61,9 +66,7 @@ impl Settings {
     }
 
     fn refuse_what_is_missing(&self) -> Result<(), ConfigError> {
-        let what = if let Some(peer) = self.replication.as_ref().and_then(|r| r.peers.first()) {
-            Some(format!("replication (the configuration has the peer {peer})"))
-        } else if !self.ldapbindaddress.is_empty() {
+        let what = if !self.ldapbindaddress.is_empty() {
             Some("LDAP (ldapbindaddress)".to_owned())
         } else if self.tls_client_ca.is_some() {
             Some("authentication by client certificates (tls_client_ca)".to_owned())
@@ -106,24 +109,38 @@ fn online_backup(given: BackupSettings, db_path: &Path) -> Option<OnlineBackup> 
 }
 
 /// `None` when only a listener was configured: without an origin there is no certificate.
-fn replication(given: ReplicationSettings) -> Result<Option<Replication>, ConfigError> {
-    if let Some(address) = &given.bindaddress {
-        address.parse::<SocketAddr>().map_err(|e| ConfigError::Value {
+fn replication(given: ReplicationSettings, renewal_delay: Option<u64>) -> Result<Option<Replication>, ConfigError> {
+    let bindaddress = match &given.bindaddress {
+        None => SocketAddr::from((Ipv4Addr::LOCALHOST, 8444)),
+        Some(address) => address.parse::<SocketAddr>().map_err(|e| ConfigError::Value {
             name: "replication.bindaddress",
             value: address.clone(),
             reason: e.to_string(),
-        })?;
-    }
-    if given.task_poll_interval.is_some_and(|seconds| seconds > LONGEST_POLL) {
+        })?,
+    };
+    let seconds = given.task_poll_interval.unwrap_or(USUAL_POLL);
+    if seconds > LONGEST_POLL {
         tracing::warn!("replication.task_poll_interval is more than {LONGEST_POLL} s and is capped");
     }
-    let Some(text) = given.origin else { return Ok(None) };
+    let Some(text) = given.origin else {
+        return if given.peers.is_empty() {
+            Ok(None)
+        } else {
+            Err(ConfigError::Missing { name: "replication.origin", variable: "KANIDM_REPLICATION_ORIGIN" })
+        };
+    };
     let refuse = |reason: String| ConfigError::Value { name: "replication.origin", value: text.clone(), reason };
     let origin = Url::parse(&text).map_err(|e| refuse(e.to_string()))?;
     if origin.scheme() != "repl" || origin.host_str().is_none_or(str::is_empty) {
         return Err(refuse("it must have the form repl://host:port".to_owned()));
     }
-    Ok(Some(Replication { origin }))
+    Ok(Some(Replication {
+        origin,
+        bindaddress,
+        poll: Duration::from_secs(seconds.clamp(1, LONGEST_POLL)),
+        renewal_delay: Duration::from_secs(renewal_delay.unwrap_or(USUAL_RENEWAL_DELAY)),
+        peers: given.peers,
+    }))
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use axum::{Json, Router};
 use openssl::error::ErrorStack;
 use uuid::Uuid;
 
+use crate::release;
 use crate::server::Running;
 use count::Counts;
 use login_session::LoginSessions;
@@ -68,7 +69,7 @@ async fn headers(request: Request, next: Next) -> Response {
         response.headers_mut().insert("x-kanidm-opid", id);
     }
     if !is_status {
-        response.headers_mut().insert("x-kanidm-version", HeaderValue::from_static(crate::VERSION));
+        response.headers_mut().insert("x-kanidm-version", HeaderValue::from_static(&release::played().version));
     }
     response
 }

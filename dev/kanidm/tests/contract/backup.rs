@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Site, eventually};
 
-fn read(path: &Path) -> Option<Value> {
+pub fn read(path: &Path) -> Option<Value> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(std::fs::File::open(path).ok()?).read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()

@@ -21,7 +21,11 @@ fn a_configuration_that_makes_no_server_is_refused_with_its_reason() {
         ),
         (
             "[replication.\"repl://peer.example.com:8444\"]\ntype = \"allow-pull\"\nconsumer_cert = \"MII\"",
-            "replication (the configuration has the peer repl://peer.example.com:8444) is not implemented",
+            "the certificate of \"repl://peer.example.com:8444\" is not",
+        ),
+        (
+            "[replication.\"repl://peer.example.com:8444\"]\ntype = \"allow-pull\"\npartner_cert = \"MII\"",
+            "unknown field `partner_cert`",
         ),
         ("ldapbindaddress = \"127.0.0.1:3636\"", "LDAP (ldapbindaddress) is not implemented"),
         ("[online_backup]\nversions = 3", "missing field `schedule`"),

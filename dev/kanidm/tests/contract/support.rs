@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -51,9 +53,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new();
         authority.issue(folder.path(), "idm.example.com");
-        // Bound and released: another process could take it, which would show as a failed start.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let site = Self { folder, authority, port };
+        let site = Self { folder, authority, port: free_port() };
         site.configure("");
         site
     }
@@ -141,7 +141,7 @@ impl Server {
             if let Some(status) = self.child.try_wait().unwrap() {
                 panic!("the server ended with {status}:\n{}", self.log());
             }
-            std::os::unix::net::UnixStream::connect(&socket).is_ok()
+            UnixStream::connect(&socket).is_ok()
         });
         assert!(ready, "the server did not get ready:\n{}", self.log());
     }
@@ -246,6 +246,33 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Bound and released: another process could take it, which would show as a failed start.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Sends a request on an open connection to the admin socket and reads exactly one JSON answer.
+pub fn ask(stream: &mut UnixStream, request: &Value) -> Value {
+    stream.write_all(request.to_string().as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    loop {
+        let mut chunk = [0; 1024];
+        let count = stream.read(&mut chunk).unwrap();
+        assert!(count > 0, "the server hung up after {:?}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&chunk[..count]);
+        if let Ok(value) = serde_json::from_slice(&answer) {
+            return value;
+        }
+    }
+}
+
+/// The admin socket of a server.
+pub fn connect(server: &Server) -> UnixStream {
+    let stream = UnixStream::connect(server.site.path("kanidmd.sock")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
 }
 
 /// Asks again until it is so, for a bounded time.

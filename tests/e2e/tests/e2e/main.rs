@@ -15,6 +15,7 @@ mod drift;
 mod identities;
 mod ownership;
 mod quickstart;
+mod replication;
 mod rest;
 mod rights;
 mod trouble;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::cluster::pods::Trouble;
-use crate::cluster::{Child, Surroundings, build, validate};
+use crate::cluster::{Child, Surroundings, build, template_hash, validate};
 
 struct Scene {
     kanidm: Kanidm,
@@ -9,6 +9,8 @@ struct Scene {
     blocked: Option<Obstacle>,
     tls: TlsSeen,
     pods: Vec<PodSeen>,
+    nodes: Vec<NodeSeen>,
+    certificates: Certificates,
     admin_secret: bool,
     access: Access,
     verdict: Verdict,
@@ -30,6 +32,8 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
         blocked: None,
         tls: TlsSeen::Usable(tls),
         pods: vec![],
+        nodes: vec![],
+        certificates: Certificates::default(),
         admin_secret: true,
         access: Access::Answered,
         verdict: Verdict::Same,
@@ -61,9 +65,16 @@ impl Scene {
     }
 
     fn wanted(&self) -> Vec<StatefulSet> {
-        let around = Surroundings { helper_image: "kaniop", tls_hash: Some("h"), live: &[] };
-        let sets = build(&self.cluster(), &around).into_iter();
-        sets.filter_map(|child| if let Child::StatefulSet(set) = child { Some(*set) } else { None }).collect()
+        let certificates = Certificates::default();
+        let around = Surroundings {
+            helper_image: "kaniop",
+            tls_hash: Some("h"),
+            live: &[],
+            domain: Some(Uuid::from_u128(7)),
+            certificates: &certificates,
+            primary_serves: true,
+        };
+        build(&self.cluster(), &around).iter().filter_map(Child::read).collect()
     }
 
     fn status_at(&self, now: i64) -> KanidmStatus {
@@ -76,6 +87,9 @@ impl Scene {
             tls: self.tls.clone(),
             wanted: &wanted,
             pods: &self.pods,
+            nodes: &self.nodes,
+            digests: &BTreeMap::new(),
+            certificates: &self.certificates,
             admin_secret: self.admin_secret,
             domain: Some((Uuid::from_u128(7), self.verdict)),
             access: self.access.clone(),

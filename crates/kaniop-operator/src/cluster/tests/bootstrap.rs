@@ -42,6 +42,13 @@ impl Scene {
         scene
     }
 
+    /// The claim of this pod, as the StatefulSet's controller makes it.
+    fn put_claim(&self, pod: &str) {
+        let name = format!("kanidm-data-{pod}");
+        let path = format!("/api/v1/namespaces/default/persistentvolumeclaims/{name}");
+        self.shelf.put(&path, json!({"metadata": {"name": name, "labels": {"kanidm.kaniop.rs/cluster": "idm"}}}));
+    }
+
     fn start_pod(&self, run: &str) {
         let set = self.shelf.get(STATEFULSET).unwrap();
         let hash = &set["spec"]["template"]["metadata"]["annotations"]["kanidm.kaniop.rs/template-hash"];
@@ -238,17 +245,40 @@ async fn no_password_is_made_that_could_not_be_stored() {
 }
 
 #[tokio::test]
-async fn a_volume_that_was_exchanged_is_told_and_nothing_is_done_to_the_server() {
+async fn a_primary_that_came_back_empty_is_set_up_anew_where_nothing_else_could_hold_the_domain() {
+    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let scene = Scene::with_a_started_server_on(json!({"volumeClaimTemplate": claim})).await;
+    let life = scene.begin().await;
+    scene.until_ready(&life).await;
+    scene.events();
+    {
+        let mut held = scene.node.held.lock().unwrap();
+        (held.domain, held.passwords, held.tokens) = (uuid::Uuid::from_u128(2), [].into(), [].into());
+        (held.accounts, held.admins) = ([].into(), [].into());
+    }
+    scene.put_claim("idm-default-0");
+    scene.start_pod("containerd://2");
+    scene.until_ready(&life).await;
+    scene.pass(&life).await.unwrap();
+    scene.until_ready(&life).await;
+    scene.is_whole();
+    assert_eq!(scene.node.held.lock().unwrap().resets, 2);
+    assert_eq!(scene.events().iter().filter(|event| *event == "DatabaseReplaced").count(), 1);
+}
+
+#[tokio::test]
+async fn a_primary_that_came_back_empty_beside_another_claim_is_told_and_nothing_is_done_to_it() {
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     let scene = Scene::with_a_started_server_on(json!({"volumeClaimTemplate": claim})).await;
     scene.until_ready(&scene.begin().await).await;
     scene.node.held.lock().unwrap().domain = uuid::Uuid::from_u128(2);
+    scene.put_claim("idm-default-1");
     scene.start_pod("containerd://2");
     let life = scene.begin().await;
     scene.pass(&life).await.unwrap();
     let (verdict, message) = ready(&scene.shelf);
     assert_eq!(verdict, "False DomainMismatch");
-    assert!(message.contains("remove status.domainUuid"), "{message}");
+    assert!(message.contains("removing status.domainUuid"), "{message}");
     assert_eq!(scene.node.held.lock().unwrap().resets, 1);
     assert!(life.clusters.ctx.targets.get(&idm()).is_none());
 }

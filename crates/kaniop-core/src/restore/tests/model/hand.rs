@@ -128,7 +128,8 @@ fn act(state: &mut State, id: Id, view: View, effect: &Effect) -> bool {
     match effect {
         Effect::AddFinalizer => {
             let restore = &mut state.facts.restores[id];
-            restore.finalizer = !restore.deleting;
+            // The API server takes no new finalizer on an object that is being deleted.
+            restore.finalizer |= !restore.deleting;
         }
         Effect::RemoveFinalizer => {
             let holds = holds(&state.facts.restores[id].saved) && state.facts.target.claim == Some(id);

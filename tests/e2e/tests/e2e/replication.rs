@@ -1,0 +1,124 @@
+//! Several nodes on real volumes: one domain, changes in both directions, and no restart without a reason.
+
+use std::collections::BTreeMap;
+
+use kaniop_e2e::certificate::Authority;
+use kaniop_e2e::cluster::Cluster;
+use kaniop_e2e::server::Bystander;
+use kaniop_e2e::{PATIENCE, condition, eventually};
+use serde_json::{Value, json};
+
+use super::{kanidm, person};
+
+const PRIMARY: &str = "idm-main-0";
+
+/// A Kanidm whose nodes live on claims, in two groups.
+fn replicated(space: &str, host: &str, main: i32, edge: i32) -> Value {
+    let mut object = kanidm(space, "idm", host);
+    object["spec"]["replicaGroups"] = json!([
+        {"name": "main", "replicas": main, "primaryNode": true},
+        {"name": "edge", "replicas": edge, "role": "write_replica_no_ui"},
+    ]);
+    object["spec"]["storage"] = json!({"volumeClaimTemplate": {"spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "64Mi"}}}}});
+    // The servers look for changes more often than they would by themselves.
+    object["spec"]["env"] = json!([{"name": "KANIDM_REPLICATION_TASK_POLL_INTERVAL", "value": "1"}]);
+    object
+}
+
+async fn begin(cluster: &Cluster, space: &str, host: &str) {
+    cluster.namespace(space).await;
+    let authority = Authority::default();
+    cluster.apply(&authority.secret(space, "idm-tls", host, &authority.pem)).await;
+}
+
+/// UIDs of the Kanidm's pods: a restarted one has another.
+async fn pods(cluster: &Cluster, space: &str) -> BTreeMap<String, String> {
+    let listed = cluster.api("Pod", space).list(&Default::default()).await.unwrap();
+    listed.items.into_iter().map(|pod| (pod.metadata.name.unwrap(), pod.metadata.uid.unwrap())).collect()
+}
+
+/// A value that a node shows, sooner or later.
+async fn shows(cluster: &Cluster, (space, host): (&str, &str), pod: &str, person: &str, displayname: &str) {
+    let (node, path) = (Bystander::of_node(cluster, space, "idm", host, pod).await, format!("/v1/person/{person}"));
+    eventually(&format!("{pod} shows {displayname}"), PATIENCE, || async {
+        let seen = node.values(&path, "displayname").await;
+        if seen == [displayname] { Ok(()) } else { Err(seen) }
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
+async fn nodes_of_two_groups_share_one_domain_and_exchange_changes_in_both_directions() {
+    let (cluster, space, host) = (Cluster::connect().await, "e2e-two-groups", "idm.two-groups.test");
+    begin(&cluster, space, host).await;
+    cluster.apply(&replicated(space, host, 1, 1)).await;
+    cluster.apply(&person(space, "alice", "idm", "Alice")).await;
+    let ready = cluster.ready("Kanidm", space, "idm").await;
+    cluster.ready("KanidmPersonAccount", space, "alice").await;
+    let (status, reason, _) = condition(&ready, "ReplicationHealthy").unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "ReplicationUnknown"), "nothing better can be shown");
+
+    shows(&cluster, (space, host), "idm-edge-0", "alice", "Alice").await;
+    // What nobody manages may be changed anywhere.
+    let edge = Bystander::of_node(&cluster, space, "idm", host, "idm-edge-0").await;
+    edge.put("/v1/person/alice", "legalname", &["Alice Edge"]).await;
+    let primary = Bystander::of_node(&cluster, space, "idm", host, PRIMARY).await;
+    eventually("the primary has it too", PATIENCE, || async {
+        let seen = primary.values("/v1/person/alice", "legalname").await;
+        if seen == ["Alice Edge"] { Ok(()) } else { Err(seen) }
+    })
+    .await;
+
+    // A third and a fourth node cost the primary one restart, and the other secondary none; taking them away again too.
+    for (edge, nodes) in [(3, 4), (1, 2), (3, 4)] {
+        let before = pods(&cluster, space).await;
+        cluster.apply(&replicated(space, host, 1, edge)).await;
+        cluster.ready("Kanidm", space, "idm").await;
+        let after = eventually("as many pods as nodes", PATIENCE, || async {
+            let now = pods(&cluster, space).await;
+            if now.len() == nodes { Ok(now) } else { Err(now) }
+        })
+        .await;
+        cluster.ready("Kanidm", space, "idm").await;
+        assert_eq!(after["idm-edge-0"], before["idm-edge-0"], "to {edge}");
+    }
+    shows(&cluster, (space, host), "idm-edge-2", "alice", "Alice").await;
+    cluster.delete_namespace(space, PATIENCE).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
+async fn an_emptied_primary_beside_a_living_replica_is_blocked_and_the_replica_keeps_its_people() {
+    let (cluster, space, host) = (Cluster::connect().await, "e2e-emptied", "idm.emptied.test");
+    begin(&cluster, space, host).await;
+    cluster.apply(&replicated(space, host, 1, 1)).await;
+    cluster.apply(&person(space, "bob", "idm", "Bob")).await;
+    cluster.ready("Kanidm", space, "idm").await;
+    cluster.ready("KanidmPersonAccount", space, "bob").await;
+    shows(&cluster, (space, host), "idm-edge-0", "bob", "Bob").await;
+
+    // The claim goes with its pod, and both come back empty.
+    let claims = cluster.api("PersistentVolumeClaim", space);
+    let claim = format!("kanidm-data-{PRIMARY}");
+    let before = claims.get(&claim).await.unwrap().metadata.uid;
+    claims.delete(&claim, &Default::default()).await.unwrap();
+    cluster.api("Pod", space).delete(PRIMARY, &Default::default()).await.unwrap();
+    eventually("a new claim", PATIENCE, || async {
+        let now = claims.get_opt(&claim).await.unwrap().and_then(|claim| claim.metadata.uid);
+        if now.is_some() && now != before {
+            return Ok(());
+        }
+        // The pod may have come back before its claim was gone; then it holds it.
+        let _ = cluster.api("Pod", space).delete(PRIMARY, &Default::default()).await;
+        Err(now)
+    })
+    .await;
+    let (_, message) = cluster.says("Kanidm", space, "idm", "False DomainMismatch").await;
+    assert!(message.contains(PRIMARY), "{message}");
+    shows(&cluster, (space, host), "idm-edge-0", "bob", "Bob").await;
+    let primary = cluster.api("Pod", space).get(PRIMARY).await.unwrap();
+    assert_ne!(primary.data["status"]["containerStatuses"][0]["ready"], true, "no client reaches it");
+    cluster.delete_namespace(space, PATIENCE).await;
+}
