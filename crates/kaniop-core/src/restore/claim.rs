@@ -11,11 +11,13 @@ use super::world::OtherState;
 #[must_use]
 pub fn holds(saved: &Saved) -> bool {
     match saved.phase {
-        Phase::Pending | Phase::Validating | Phase::Completed => false,
+        Phase::Pending | Phase::Completed => false,
+        // It has taken over what its predecessor held, and only has not written that down yet.
+        Phase::Validating => inherits(saved),
         Phase::Quiescing => saved.mutated || saved.failure.is_none(),
         Phase::RestoringPrimary | Phase::Verifying | Phase::RebuildingReplicas => true,
         Phase::Resuming => !saved.credentials_renewed,
-        Phase::Failed => is_stranded(saved),
+        Phase::Failed => is_stranded(saved) || (!saved.mutated && inherits(saved)),
     }
 }
 
@@ -33,6 +35,11 @@ pub fn state(saved: &Saved) -> OtherState {
 /// It failed after the database may have been changed, and nobody has let the Kanidm go.
 fn is_stranded(saved: &Saved) -> bool {
     saved.mutated && !(saved.forced.is_some() && saved.replicas_cleared)
+}
+
+/// It is the successor of a restore that failed after the database may have been changed.
+pub(super) fn inherits(saved: &Saved) -> bool {
+    saved.plan.as_ref().is_some_and(|plan| !plan.predecessors.is_empty())
 }
 
 /// Whether nothing may be written to the identities of a Kanidm: a restore has claimed it, or its end is not known yet.

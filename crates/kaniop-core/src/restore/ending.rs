@@ -51,8 +51,8 @@ impl Pass<'_> {
 
     pub(super) fn failed(&self, target: &Target) -> Flow<Decision> {
         let ours = self.is_ours(target.claim.as_deref());
-        let inherits = self.saved.plan.as_ref().is_some_and(|plan| !plan.predecessors.is_empty());
-        if ours && !self.saved.mutated && inherits {
+        let inherits = super::claim::inherits(self.saved);
+        if (ours || self.was_ours(target)) && !self.saved.mutated && inherits {
             // The claim had already passed when this failed: so has the latch.
             let mut next = self.saved.clone();
             next.mutated = true;

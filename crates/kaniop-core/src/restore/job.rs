@@ -12,7 +12,7 @@
 //! | `restore-preflight` | `--restore UID` `--file NAME` `--predecessor UID`… | reads the whole backup and proves it, makes a hard link of it under a name of its own, writes itself into the journal as the one who may change the volume; removes links of others | `source` |
 //! | `restore-database` | `--restore UID` `--domain NAME` `--origin URL` `--predecessor UID`… | marks the volume, moves the old database files aside (the safety copy), restores the linked backup onto the empty path | `restored` |
 //! | `restore-verify` | `--restore UID` `--domain NAME` `--origin URL` | seals the journal, runs the server's own check, backs the database up and reads that | `database` |
-//! | `restore-unmark` | `--restore UID` `--predecessor UID`… | removes the mark of this restore or of a predecessor, and the link | `unmarked` |
+//! | `restore-unmark` | `--restore UID` `--predecessor UID`… | takes the journal over and seals it, removes the mark of this restore or of a predecessor, and the link | `unmarked` |
 //!
 //! `--predecessor` may be absent or stand several times. Domain and origin are what the server has to be configured with to open a database; its
 //! own configuration is not used, for that may be of a newer release than the image. What each of them has to hold on the volume, for a Job may run late, twice, or beside another:
@@ -23,7 +23,8 @@
 //!   verified is never replaced again. A safety copy that exists is kept, and the database beside it is the half of an earlier try, which goes.
 //! - The mark is written, and on the disk, before the first change. While it is there the init container of a server's pod refuses to start one.
 //! - `restore-preflight` takes the journal over from nobody, from itself, from a restore that has unmarked the volume, or from a predecessor.
-//! - `restore-unmark` is idempotent: a mark that is not there is removed.
+//! - `restore-unmark` is idempotent: a mark that is not there is removed. The seal keeps a `restore-database` away that comes late, made by an
+//!   operator that was paused while somebody forced the release.
 
 use std::collections::BTreeMap;
 

@@ -69,6 +69,12 @@ impl<'a> Pass<'a> {
         Break(self.wait("the cluster's controller to acknowledge the claim in status.maintenance"))
     }
 
+    /// The annotation is gone, and the cluster's controller knows it as ours.
+    pub(super) fn was_ours(&self, target: &Target) -> bool {
+        let known = target.maintenance.as_ref().map(|known| known.uid.as_str());
+        target.claim.is_none() && self.is_ours(known)
+    }
+
     /// Nobody but us, and those whom we followed, was known to have had the claim last.
     pub(super) fn may_reclaim(&self, target: &Target) -> bool {
         let Some(known) = target.maintenance.as_ref() else { return true };

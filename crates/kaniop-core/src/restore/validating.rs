@@ -27,6 +27,10 @@ impl Pass<'_> {
         if self.is_ours(target.claim.as_deref()) {
             return self.claimed(target);
         }
+        if self.was_ours(target) {
+            // Somebody took the annotation off by hand before the plan was frozen.
+            return Break(Decision::Act(vec![Effect::Claim { version: target.version.clone() }]));
+        }
         if self.world.request.deleting {
             return Break(self.fail(Cause::Deleted, "it was deleted before anything was touched"));
         }
@@ -50,8 +54,8 @@ impl Pass<'_> {
             return Break(self.wait("the volume claim of the primary"));
         };
         let mut next = self.saved.entering(Phase::Quiescing, self.now);
-        next.mutated = !plan.predecessors.is_empty();
         next.plan = Some(plan);
+        next.mutated = super::claim::inherits(&next);
         Continue(persist(next))
     }
 

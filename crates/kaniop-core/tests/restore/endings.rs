@@ -133,6 +133,19 @@ fn a_holder_that_is_gone_for_good_is_taken_for_one_that_had_changed_the_database
 }
 
 #[test]
+fn a_claim_that_passed_holds_before_that_is_written_down() {
+    let mut scene = Scene::at(Phase::Validating);
+    scene.saved.plan = Some(RestorePlan { predecessors: vec!["first".to_owned()], ..plan() });
+    assert!(holds(&scene.saved) && !holds(&Scene::at(Phase::Validating).saved));
+    scene.claimed(Servers::None);
+    scene.target().claim = None;
+    assert_eq!(scene.acts(), [Effect::Claim { version: "42".to_owned() }], "removed by hand");
+    scene.saved.phase = Phase::Failed;
+    scene.saved.phase_times = [(Phase::Failed, scene.now)].into();
+    assert!(scene.persists().mutated, "it failed beside that, with a view from before");
+}
+
+#[test]
 fn a_successor_that_lost_its_predecessor_before_the_claim_owes_nothing() {
     let mut scene = Scene::at(Phase::Validating);
     scene.saved.plan = Some(RestorePlan { predecessors: vec!["first".to_owned()], ..plan() });

@@ -36,6 +36,8 @@ pub(super) fn decision(state: &State, id: Id, view: View, late: bool, guards: Gu
 /// Does it, or the first `upto` effects of it when the operator dies then.
 pub(super) fn carry_out(state: &mut State, id: Id, view: View, decision: Decision, upto: usize) {
     if state.facts.restores[id].life != Life::Here {
+        // A leader acts for seconds on what it has read, and an object takes longer to go. A claim that was left by one that is gone would be
+        // for the next restore to take over.
         return;
     }
     match decision {
@@ -215,7 +217,8 @@ fn on_target(state: &mut State, id: Id, view: View, effect: &Effect) -> bool {
 
 fn follows_lawfully(facts: &Facts, other: Id) -> bool {
     let other = &facts.restores[other];
-    other.life != Life::Here || standing(&other.saved) == OtherState::Stranded
+    // One that was let go by force in the meantime was about to give the claim back anyway.
+    other.life != Life::Here || standing(&other.saved) != OtherState::Live
 }
 
 fn released(state: &mut State, id: Id, view: View) {
@@ -291,7 +294,10 @@ fn create(state: &mut State, id: Id, view: View, task: Task) {
     if may && task == Task::Restore {
         state.facts.disk.mark = Some(id);
     }
-    if may && task == Task::Verify {
+    if may && task == Task::Unmark {
+        state.facts.disk.journal = Some(id);
+    }
+    if may && matches!(task, Task::Verify | Task::Unmark) {
         state.facts.disk.sealed = true;
     }
 }
