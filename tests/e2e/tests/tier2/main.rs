@@ -59,6 +59,10 @@ fn minimal(kind: &str, namespace: &str, name: &str) -> Value {
         "KanidmServiceAccount" => serde_json::json!({
             "kanidmRef": {"name": "idm"}, "serviceAccountAttributes": {"displayname": "A program", "entryManagedBy": "idm_admins"},
         }),
+        "KanidmRestore" => serde_json::json!({
+            "targetRef": {"name": "idm", "uid": "6b1f5a7c-0000-4000-8000-000000000000"},
+            "source": {"local": {"fileName": "backup.json.gz"}}, "restoreImage": "kanidm/server:1.10.5",
+        }),
         _ => serde_json::json!({"kanidmRef": {"name": "idm"}, "personAttributes": {"displayname": "A Person"}}),
     };
     serde_json::json!({
