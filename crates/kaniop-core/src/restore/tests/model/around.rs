@@ -131,18 +131,12 @@ pub(super) fn happen(state: &mut State, event: &Event) -> bool {
             }));
         }
         Event::ScaledByHand(set) if state.facts.target.uid.is_some() => {
-            state.facts.sets[set] = 1 - state.facts.sets[set]
+            state.facts.sets[set] = 1 - state.facts.sets[set];
         }
         Event::ClaimRemovedByHand if state.facts.target.claim.is_some() => state.facts.target.claim = None,
         Event::Deleted(id) => return deleted(state, id),
         Event::Forced(id) => return forced(&mut state.facts, id),
-        Event::TargetDeleted if state.facts.target.uid == Some(0) => {
-            state.facts.target.uid = None;
-            state.facts.target.claim = None;
-            state.facts.target.servers = Servers::None;
-            state.facts.target.maintenance = None;
-            state.facts.sets = [0, 0];
-        }
+        Event::TargetDeleted if state.facts.target.uid == Some(0) => target_goes(&mut state.facts),
         Event::TargetMadeAgain if state.facts.target.uid.is_none() => {
             // A leader acts for seconds on what it has read, which its lease sees to; deleting and making a Kanidm again takes longer.
             state.past = None;
@@ -152,6 +146,14 @@ pub(super) fn happen(state: &mut State, event: &Event) -> bool {
         _ => return false,
     }
     true
+}
+
+fn target_goes(facts: &mut Facts) {
+    facts.target.uid = None;
+    facts.target.claim = None;
+    facts.target.servers = Servers::None;
+    facts.target.maintenance = None;
+    facts.sets = [0, 0];
 }
 
 fn cluster(facts: &mut Facts) -> bool {
