@@ -67,7 +67,7 @@ pub enum OnDemand {
     /// It is being made, or waits for other work: ask again.
     Running,
     /// It was made, and this is what it proves.
-    Made(Artefact),
+    Made(Box<Artefact>),
 }
 
 /// Accounts that were reset, with their new passwords.

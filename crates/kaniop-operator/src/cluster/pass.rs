@@ -108,7 +108,7 @@ impl Clusters {
             nodes: &known.nodes.seen,
             digests: &digests,
             certificates: &known.nodes.certificates,
-            backup: self.backups(kanidm, cluster, &servers, may_ask).await,
+            backup: Box::pin(self.backups(kanidm, cluster, &servers, may_ask)).await,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
         if !(progress.early && is_told(kanidm, &progress)) {

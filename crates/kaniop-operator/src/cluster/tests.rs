@@ -149,7 +149,7 @@ impl World {
 
     async fn pass(&self) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        self.life.clusters.pass(&kanidm).await
+        Box::pin(self.life.clusters.pass(&kanidm)).await
     }
 
     fn ready(&self) -> (String, String) {

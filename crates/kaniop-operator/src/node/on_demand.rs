@@ -59,7 +59,7 @@ pub fn on_demand(asked: &Backup) -> Result<OnDemand, String> {
         return Ok(OnDemand::Running);
     }
     if let Some(made) = asked.made()?.filter(|made| !is_open(made)) {
-        return Ok(OnDemand::Made(made));
+        return Ok(OnDemand::Made(Box::new(made)));
     }
     let places = &asked.places;
     let words = ["backup", &asked.name, "--make", "--folder"].map(PathBuf::from).into_iter().chain([
@@ -71,7 +71,7 @@ pub fn on_demand(asked: &Backup) -> Result<OnDemand, String> {
     ]);
     let decode = |line: &str| serde_json::from_str::<Answer<Artefact>>(line).ok();
     match detached(words, Duration::from_secs(asked.patience), decode)?.pop() {
-        Some(Answer::Ok(made)) => Ok(OnDemand::Made(made)),
+        Some(Answer::Ok(made)) => Ok(OnDemand::Made(Box::new(made))),
         Some(Answer::Error(why)) => Err(why),
         None => Ok(OnDemand::Running),
     }

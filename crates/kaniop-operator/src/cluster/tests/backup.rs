@@ -79,8 +79,7 @@ async fn the_servers_file_asks_for_backups_and_the_status_tells_what_was_proven(
     let config: k8s_openapi::api::core::v1::Secret = serde_json::from_value(config).unwrap();
     let config = String::from_utf8(config.data.unwrap()["idm-default-0.toml"].0.clone()).unwrap();
     assert!(
-        config
-            .ends_with(&format!("[online_backup]\npath = \"/data/backups\"\nschedule = \"{YEARLY}\"\nversions = 3\n")),
+        config.contains(&format!("[online_backup]\npath = \"/data/backups\"\nschedule = \"{YEARLY}\"\nversions = 3\n")),
         "{config}"
     );
     assert_eq!(scene.backups().0, "True BackupProven", "{:?}", scene.backups());

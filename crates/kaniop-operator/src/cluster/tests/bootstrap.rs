@@ -72,7 +72,7 @@ impl Scene {
 
     pub(super) async fn pass(&self, life: &Life) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
-        life.clusters.pass(&kanidm).await
+        Box::pin(life.clusters.pass(&kanidm)).await
     }
 
     pub(super) async fn begin(&self) -> Life {
