@@ -104,6 +104,7 @@ fn namespaces(cluster: &Cluster) -> Vec<String> {
 fn settings(tests: &mut Command, images: &Images) {
     tests.env("KANIOP_NAMESPACE", install::NAMESPACE);
     tests.env("KANIOP_KANIDM_IMAGE", &images.kanidm);
+    tests.env("KANIOP_KANIDM_NEXT_IMAGE", images.next.as_deref().unwrap_or_default());
     tests.env("KANIOP_INTERVAL", INTERVAL.to_string());
 }
 

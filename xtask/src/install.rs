@@ -224,6 +224,7 @@ mod tests {
             operator: "localhost/kaniop:dev".to_owned(),
             operator_digest: digest.to_owned(),
             kanidm: String::new(),
+            next: None,
         };
         let first = values(&images("1"));
         assert!(first.contains(&"image.repository=localhost/kaniop".to_owned()), "{first:?}");

@@ -11,16 +11,20 @@
   - apiGroups: [""]
     resources: [namespaces]
     verbs: [list, watch]
+  # Whether volumes can grow; where it may not be read, the API server's refusal is told instead.
+  - apiGroups: ["storage.k8s.io"]
+    resources: [storageclasses]
+    verbs: [get]
 {{- end }}
 {{- define "kaniop.rules.watched" }}
   # In a namespace that ends, objects are released even when their server does not answer.
   - apiGroups: [""]
     resources: [namespaces]
     verbs: [get]
-  # A primary that came back empty is not set up anew while another claim may hold the domain.
+  # A larger size in the spec is asked of the claims that exist, none is ever deleted; and a primary that came back empty is not set up anew while another claim may hold the domain.
   - apiGroups: [""]
     resources: [persistentvolumeclaims]
-    verbs: [list]
+    verbs: [list, watch, patch]
   # Servers are watched, and restarted one by one: rollouts are the operator's, so it deletes the pod that is next.
   - apiGroups: [""]
     resources: [pods]

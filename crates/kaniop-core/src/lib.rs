@@ -3,6 +3,7 @@
 //! Nothing here does IO, asks the clock, the environment or chance (`now`, names and fresh UUIDs are arguments), and nothing is `async`:
 //! each decision can be tested as a table. Reading the world and acting on it is the operator's; the wire is `kaniop-kanidm`'s.
 
+pub mod backup;
 pub mod cluster;
 pub mod condition;
 pub mod entry;

@@ -57,6 +57,14 @@ pub const RULES: &[Rule] = &[
         why: "The namespace selectors of a Kanidm choose by labels.",
     },
     Rule {
+        scope: Scope::AllNamespaces,
+        group: "storage.k8s.io",
+        resources: &["storageclasses"],
+        names: &[],
+        verbs: &["get"],
+        why: "Whether volumes can grow; where it may not be read, the API server's refusal is told instead.",
+    },
+    Rule {
         scope: Scope::Watched,
         group: "",
         resources: &["namespaces"],
@@ -69,8 +77,9 @@ pub const RULES: &[Rule] = &[
         group: "",
         resources: &["persistentvolumeclaims"],
         names: &[],
-        verbs: &["list"],
-        why: "A primary that came back empty is not set up anew while another claim may hold the domain.",
+        verbs: &["list", "watch", "patch"],
+        why: "A larger size in the spec is asked of the claims that exist, none is ever deleted; and a primary that came back empty is not set \
+              up anew while another claim may hold the domain.",
     },
     Rule {
         scope: Scope::Watched,

@@ -30,6 +30,14 @@ reasons! {
     Ready,
     /// The server refused: the operator's account may not do this. Check the account's groups.
     AccessDenied,
+    /// The newest backup cannot be restored; the message names the file and what is wrong with it.
+    BackupInvalid,
+    /// Two runs of the schedule in a row left no whole backup.
+    BackupMissed,
+    /// There is no backup yet that could be restored with the image that runs.
+    BackupPending,
+    /// The newest backup of the schedule was read from its first to its last byte.
+    BackupProven,
     /// The built-in administrators were reset and their Secret is written.
     Bootstrapped,
     /// The first start is not over: the administrators or the operator's own account are not set up yet.
@@ -50,6 +58,8 @@ reasons! {
     EntryExists,
     /// The picture cannot be fetched from its URL; the message says why. What is on the server stays.
     ImageFetchError,
+    /// A kind of the Gateway API that the spec needs is not installed; the message names it. Everything else goes on.
+    GatewayApiMissing,
     /// The image cannot be pulled or its name is wrong.
     ImageUnavailable,
     /// Something that should never happen; the message has the operation id for a report.
@@ -98,6 +108,8 @@ reasons! {
     TlsSecretMissing,
     /// Nobody could say: the server was not asked or did not answer.
     Unknown,
+    /// Claims were asked to grow, and their volumes have not followed yet; the message says how far each is.
+    VolumesGrowing,
     /// The account's time has not come.
     NotYetValid,
     /// The account's time is over.

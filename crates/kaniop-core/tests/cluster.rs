@@ -1,9 +1,21 @@
 //! The children of a Kanidm, whole, from specs as people write them; and what must hold for every spec.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own fixture has failed")]
 
+#[path = "cluster/changes.rs"]
+mod changes;
+#[path = "cluster/fields.rs"]
+mod fields;
+#[path = "cluster/growth.rs"]
+mod growth;
+#[path = "cluster/network.rs"]
+mod network;
+#[path = "cluster/pods.rs"]
+mod pods;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Secret;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::gateway::Installed;
 use kaniop_core::cluster::{Certificates, Child, Surroundings, build, refused_changes, template_hash, validate};
 use serde_json::Value;
 
@@ -50,27 +62,33 @@ fn fresh() -> Surroundings<'static> {
         helper_image: HELPER,
         tls_hash: Some(HASH),
         live: &[],
+        gateway: Installed::default().with("v1", &["HTTPRoute", "BackendTLSPolicy"]),
         domain: None,
         certificates: &NOTHING_KNOWN,
         primary_serves: true,
     }
 }
 
-#[test]
-fn the_smallest_spec_gives_a_hardened_server() {
-    insta::assert_yaml_snapshot!("minimal", manifests(&children(&minimal(), &fresh())));
+/// Every spec of this folder, by the name of its file.
+fn specs() -> Vec<(String, Kanidm)> {
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster")).unwrap();
+    let files = folder.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|of| of == "yaml"));
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        text.contains("\nkind: Kanidm\n").then(|| (name, kanidm(&text)))
+    };
+    let mut specs: Vec<_> = files.filter_map(read).collect();
+    specs.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(specs.len() > 3);
+    specs
 }
 
 #[test]
-fn every_field_of_the_spec_reaches_a_child() {
-    let kanidm = kanidm(include_str!("cluster/everything.yaml"));
-    insta::assert_yaml_snapshot!("everything", manifests(&children(&kanidm, &fresh())));
-}
-
-#[test]
-fn an_ephemeral_volume_and_no_replicas() {
-    let kanidm = kanidm(include_str!("cluster/ephemeral.yaml"));
-    insta::assert_yaml_snapshot!("ephemeral", manifests(&children(&kanidm, &fresh())));
+fn every_spec_gives_its_children_whole() {
+    for (name, kanidm) in specs() {
+        insta::assert_yaml_snapshot!(name, manifests(&children(&kanidm, &fresh())));
+    }
 }
 
 #[test]
@@ -100,8 +118,8 @@ fn a_change_of_storage_that_cannot_be_made_is_told_and_the_live_storage_is_kept(
     let around = Surroundings { live: &live, ..fresh() };
     for (storage, said) in [
         (
-            "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}",
-            "made with 1Gi",
+            "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 512Mi}}}}}",
+            "were made with 1Gi, and a volume cannot become smaller",
         ),
         (
             "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}}",
@@ -116,6 +134,19 @@ fn a_change_of_storage_that_cannot_be_made_is_told_and_the_live_storage_is_kept(
         let made = statefulset(&kanidm, &around).unwrap().spec.unwrap();
         assert_eq!(made.volume_claim_templates, live[0].spec.as_ref().unwrap().volume_claim_templates);
     }
+}
+
+#[test]
+fn a_larger_claim_is_not_refused_and_the_template_stays_as_it_was() {
+    let live = [older_release()];
+    let mut kanidm = minimal();
+    kanidm.spec.storage = serde_norway::from_str(
+        "{volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}}",
+    )
+    .unwrap();
+    assert_eq!(refused_changes(&validate(&kanidm).unwrap(), &live, None), Ok(vec![]));
+    let made = statefulset(&kanidm, &Surroundings { live: &live, ..fresh() }).unwrap().spec.unwrap();
+    assert_eq!(made.volume_claim_templates, live[0].spec.as_ref().unwrap().volume_claim_templates);
 }
 
 #[test]
@@ -182,12 +213,7 @@ fn whatever_a_server_reads_at_its_start_restarts_it_when_it_changes() {
 
 #[test]
 fn building_again_from_what_was_built_changes_nothing() {
-    for yaml in [
-        include_str!("cluster/minimal.yaml"),
-        include_str!("cluster/everything.yaml"),
-        include_str!("cluster/ephemeral.yaml"),
-    ] {
-        let kanidm = kanidm(yaml);
+    for (_, kanidm) in specs() {
         let first = statefulset(&kanidm, &fresh()).unwrap();
         let live = [first.clone()];
         assert_eq!(statefulset(&kanidm, &Surroundings { live: &live, ..fresh() }).unwrap(), first);
@@ -213,6 +239,17 @@ spec:
   origin: http://example.com
   image: 'kanidm/server:'
   portName: '8443'
+  volumes: [{name: tls}, {name: a}, {name: a}]
+  volumeMounts: [{name: a, mountPath: /data}, {name: a, mountPath: /etc/kanidm/config/more}, {name: a, mountPath: /}, {name: a, mountPath: /b}]
+  containers:
+    - {name: kanidm, image: elsewhere, ports: [{name: '8443', containerPort: 1}], volumeMounts: [{name: a, mountPath: /b/}]}
+    - {name: node, image: i}
+    - {name: both}
+  initContainers:
+    - {name: node, volumeMounts: [{name: a, mountPath: /kaniop}]}
+    - {name: kanidm, image: i}
+    - {name: both, image: i}
+    - {name: both, image: i}
   tlsSecretName: TLS
   storage: {volumeClaimTemplate: {spec: {resources: {requests: {storage: big}}}}}
   replicaGroups:
@@ -229,7 +266,7 @@ kind: Kanidm
 #[test]
 fn one_wrong_field_is_named_with_the_way_out() {
     type Change = fn(&mut Kanidm);
-    let cases: [(Change, &str); 6] = [
+    let cases: [(Change, &str); 8] = [
         (
             |k| {
                 k.metadata.name = Some("a".repeat(49));
@@ -243,6 +280,14 @@ fn one_wrong_field_is_named_with_the_way_out() {
         (
             |k| k.spec.replica_groups[0].role = kaniop_api::kanidm::Role::ReadOnlyReplica,
             "one group needs a role that takes writes",
+        ),
+        (
+            |k| k.spec.volumes = serde_norway::from_str("[{name: kanidm-data}]").unwrap(),
+            "spec.volumes: 'kanidm-data' is the name of one of the operator's own volumes: give yours another name",
+        ),
+        (
+            |k| k.spec.containers = serde_norway::from_str("[{name: kanidm, image: 'kanidm/server:1.0.0'}]").unwrap(),
+            "spec.containers[kanidm].image: 'kanidm/server:1.0.0' is not the image in spec.image",
         ),
         (|k| k.spec.replica_groups.clear(), "one group needs a role that takes writes"),
     ];

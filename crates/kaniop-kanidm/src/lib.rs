@@ -1,9 +1,10 @@
 //! How to talk to Kanidm: the only code that does.
 //!
 //! [`Client`] speaks HTTPS to one node and carries out the steps that `kaniop-core` plans; [`node`] is the protocol of the node helper and of the
-//! admin socket inside a pod. Nothing here decides what should happen, retries, or waits longer than a request's deadline.
+//! admin socket inside a pod; [`backup`] proves the files that a server leaves. Nothing here decides what should happen, retries, or waits longer than a request's deadline.
 
 mod account;
+pub mod backup;
 mod certificate;
 mod client;
 mod credential;

@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use kaniop_core::backup::Artefact;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
@@ -57,6 +58,16 @@ pub struct DomainInfo {
     pub uuid: Uuid,
     /// Domain level: how far its data were migrated.
     pub level: u32,
+}
+
+/// A backup on demand, as far as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnDemand {
+    /// It is being made, or waits for other work: ask again.
+    Running,
+    /// It was made, and this is what it proves.
+    Made(Box<Artefact>),
 }
 
 /// Accounts that were reset, with their new passwords.

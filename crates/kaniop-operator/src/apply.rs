@@ -5,8 +5,10 @@ mod ownership;
 
 use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kaniop_core::cluster::gateway::Installed;
+use kaniop_core::cluster::growth::Larger;
 use kaniop_core::cluster::labels::{self, APPLIED_HASH};
 use kaniop_core::cluster::{Child, child, hash};
 use kube::Resource;
@@ -117,6 +119,33 @@ async fn send(ctx: &Context, owner: &Owner<'_>, child: &Child, parameters: &Patc
     }
 }
 
+/// Asks a claim for more room, if it is still the one that was judged. The one change that Kubernetes allows to a claim in use; it takes nothing away.
+///
+/// # Errors
+/// When leadership is in doubt, or the API server does not answer.
+pub async fn grow(ctx: &Context, namespace: &str, larger: &Larger) -> Result<Applied, Error> {
+    ctx.guard.check()?;
+    let Larger { claim, uid, version, to, .. } = larger;
+    let api: Api<PersistentVolumeClaim> = Api::namespaced(ctx.client.clone(), namespace);
+    let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let patch = json!({
+        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {labels::GROWN_TO: to}},
+        "spec": {"resources": {"requests": {"storage": to}}},
+    });
+    match api.patch(claim, &parameters, &Patch::Merge(&patch)).await {
+        Ok(_) => {
+            tracing::info!(kind = "PersistentVolumeClaim", name = claim, to, "asked for more room");
+            Ok(Applied::Written)
+        }
+        // It was changed or deleted since it was read: the news wakes the loop.
+        Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(Applied::Unchanged),
+        Err(kube::Error::Api(status)) if status.is_invalid() || status.is_forbidden() => {
+            Ok(Applied::Refused(format!("Kubernetes refuses PersistentVolumeClaim '{claim}': {}", status.message)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Whether somebody of this UID is the controller of an object.
 #[must_use]
 pub fn is_controlled_by(metadata: &ObjectMeta, uid: &str) -> bool {
@@ -142,7 +171,7 @@ fn is_as_applied(live: &DynamicObject, manifest: &Value, hash: &str) -> bool {
 ///
 /// # Errors
 /// When leadership is in doubt, or the API server refuses or does not answer.
-pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child]) -> Result<usize, Error> {
+pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child], gateway: Installed) -> Result<usize, Error> {
     let selector = format!(
         "{}={},{}={},!{}",
         labels::MANAGED_BY,
@@ -151,7 +180,7 @@ pub async fn prune(ctx: &Context, owner: &Owner<'_>, wanted: &[Child]) -> Result
         owner.name,
         labels::SECRET_TYPE
     );
-    let kinds = child::prunable();
+    let kinds = child::prunable(gateway);
     let pruned = kinds.iter().map(|kind| {
         let named = wanted.iter().filter(|child| child.kind.kind == kind.kind && child.kind.group == kind.group);
         let wanted: Vec<_> = named.map(Child::name).collect();
@@ -188,8 +217,8 @@ async fn prune_kind(
     let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.clone(), owner.namespace, kind);
     let ours = match api.list_metadata(&ListParams::default().labels(selector)).await {
         Ok(ours) => ours,
-        // The kind is not installed, so there are no objects of it.
-        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(0),
+        // The kind is not installed, so there are no objects of it. The API server says so in plain text, without a reason.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(0),
         Err(error) => return Err(error.into()),
     };
     let mut pruned = 0;

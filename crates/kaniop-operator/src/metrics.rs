@@ -1,5 +1,7 @@
 //! Metrics in the OpenMetrics format, and who counts what.
 
+mod backups;
+
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
@@ -11,6 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+pub use backups::BackupFigures;
 use kaniop_kanidm::{Operation, Outcome, Requests};
 
 /// A pass of one kind that ended so.
@@ -48,6 +51,8 @@ pub struct Metrics {
     leader: Gauge,
     /// Requests to all Kanidm servers.
     pub requests: Arc<Requests>,
+    /// Backups of every Kanidm.
+    pub backups: BackupFigures,
 }
 
 impl Default for Metrics {
@@ -66,7 +71,19 @@ impl Default for Metrics {
         registry.register("events_waiting", "Events that wait to be published", events_waiting.clone());
         registry.register("leader", "1 while this operator holds the lease", leader.clone());
         registry.register_collector(Box::new(KanidmRequests(requests.clone())));
-        Self { registry: Arc::new(registry), passes, durations, changes, events, events_waiting, leader, requests }
+        let backups = BackupFigures::default();
+        registry.register_collector(Box::new(backups.clone()));
+        Self {
+            registry: Arc::new(registry),
+            passes,
+            durations,
+            changes,
+            events,
+            events_waiting,
+            leader,
+            requests,
+            backups,
+        }
     }
 }
 

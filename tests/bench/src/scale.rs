@@ -19,6 +19,8 @@ pub(crate) struct Scale {
     pub(crate) dead: usize,
     /// Restarts, each with a change made meanwhile.
     pub(crate) restarts: usize,
+    /// Bytes of the backup that is proven, decompressed.
+    pub(crate) backup: u64,
     /// How long anything may take before it counts as not measurable.
     pub(crate) patience: Duration,
 }
@@ -33,6 +35,7 @@ impl Scale {
         changes: 400,
         dead: 100,
         restarts: 3,
+        backup: 1_000_000_000,
         patience: Duration::from_secs(900),
     };
     /// A minute or two.
@@ -44,6 +47,7 @@ impl Scale {
         changes: 10,
         dead: 11,
         restarts: 1,
+        backup: 4_000_000,
         patience: Duration::from_secs(240),
     };
 }

@@ -172,8 +172,14 @@ fn resource(kind: &str) -> ApiResource {
     let (group, version) = match kind {
         "Namespace" | "Secret" | "Service" | "Pod" | "PersistentVolumeClaim" => ("", "v1"),
         "StatefulSet" => ("apps", "v1"),
+        "Ingress" | "NetworkPolicy" => ("networking.k8s.io", "v1"),
+        "PodDisruptionBudget" => ("policy", "v1"),
+        "HTTPRoute" => ("gateway.networking.k8s.io", "v1"),
+        // The version before the newest, which the operator has to find out.
+        "BackendTLSPolicy" => ("gateway.networking.k8s.io", "v1alpha3"),
         "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1"),
         "Lease" => ("coordination.k8s.io", "v1"),
+        "StorageClass" => ("storage.k8s.io", "v1"),
         _ => (GROUP, VERSION),
     };
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))

@@ -28,9 +28,23 @@ impl Bystander {
     /// # Panics
     /// When there is no way to it, or the password is wrong.
     pub async fn of(cluster: &Cluster, namespace: &str, name: &str, host: &str) -> Self {
+        let address = Self::address(cluster, namespace, name).await;
+        Self::through(cluster, namespace, name, host, address).await
+    }
+
+    /// Whether the Kanidm shows a certificate that this authority alone has signed.
+    ///
+    /// # Panics
+    /// When there is no way to it.
+    pub async fn is_signed_by(cluster: &Cluster, (namespace, name): (&str, &str), host: &str, authority: &str) -> bool {
+        let server = Server::new(Self::address(cluster, namespace, name).await, host, authority).unwrap();
+        tokio::task::spawn_blocking(move || server.get("/status").is_ok()).await.unwrap()
+    }
+
+    async fn address(cluster: &Cluster, namespace: &str, name: &str) -> SocketAddr {
         let services: Api<Service> = Api::namespaced(cluster.client.clone(), namespace);
         let spec = services.get(name).await.unwrap().spec.unwrap();
-        let address = if is_external() {
+        if is_external() {
             let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
             let labels: Vec<_> = spec.selector.iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
             let pod = pods.list(&ListParams::default().labels(&labels.join(","))).await.unwrap().items.remove(0);
@@ -38,8 +52,7 @@ impl Bystander {
         } else {
             let port = spec.ports.as_ref().unwrap()[0].port;
             SocketAddr::new(spec.cluster_ip.as_ref().unwrap().parse().unwrap(), port.try_into().unwrap())
-        };
-        Self::through(cluster, namespace, name, host, address).await
+        }
     }
 
     /// Logs in to one node of the Kanidm `name`, past its Service.

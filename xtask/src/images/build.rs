@@ -17,6 +17,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) containerfile: PathBuf,
     /// Files of the build context: where each comes from, and its name there.
     pub(crate) files: Vec<(PathBuf, &'a str)>,
+    /// Build arguments, as `NAME=value`.
+    pub(crate) arguments: Vec<String>,
 }
 
 /// A built image.
@@ -37,7 +39,7 @@ pub(crate) struct Built {
 pub(crate) fn build(recipe: &Recipe<'_>) -> Result<Built> {
     let mut files = vec![recipe.containerfile.clone()];
     files.extend(recipe.files.iter().map(|(source, _)| source.clone()));
-    let digest = digest([recipe.name, &digest_files(&files)?]);
+    let digest = digest([recipe.name, &recipe.arguments.join(" "), &digest_files(&files)?]);
     let folder = output_folder("images")?;
     let archive = folder.join(format!("{}.tar", file_name(recipe.name)));
     let record = folder.join(format!("{}.built-from", file_name(recipe.name)));
@@ -69,10 +71,9 @@ fn run_buildah(recipe: &Recipe<'_>, folder: &Path, archive: &Path) -> Result<()>
         command
     };
     let mut build = buildah();
-    build
-        .args(["build", "--isolation", "chroot", "--tag", recipe.name, "--file"])
-        .arg(&recipe.containerfile)
-        .arg(&context);
+    build.args(["build", "--isolation", "chroot"]);
+    build.args(recipe.arguments.iter().flat_map(|argument| ["--build-arg", argument]));
+    build.args(["--tag", recipe.name, "--file"]).arg(&recipe.containerfile).arg(&context);
     output(&mut build)?;
     if archive.exists() {
         fs::remove_file(archive)?; // buildah would add to it
@@ -92,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let recipe =
-            Recipe { name: "localhost/x:dev", containerfile: "/nonexistent/Containerfile".into(), files: vec![] };
+        let containerfile = "/nonexistent/Containerfile".into();
+        let recipe = Recipe { name: "localhost/x:dev", containerfile, files: vec![], arguments: vec![] };
         let error = build(&recipe).unwrap_err();
         assert!(format!("{error:#}").contains("/nonexistent/Containerfile"));
     }

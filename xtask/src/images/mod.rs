@@ -34,6 +34,8 @@ pub(crate) struct Images {
     pub(crate) operator_digest: String,
     /// The Kanidm server.
     pub(crate) kanidm: String,
+    /// The release after it, where it is the development server, which can play that.
+    pub(crate) next: Option<String>,
 }
 
 /// Builds what has changed and loads what the cluster lacks.
@@ -45,16 +47,20 @@ pub(crate) fn ensure(cluster: &Cluster) -> Result<Images> {
         bail!(complaint);
     }
     let operator = phase("operator binary", operator_binary)?;
-    let operator =
-        Recipe { name: OPERATOR, containerfile: root().join("Containerfile"), files: vec![(operator, "kaniop")] };
+    let operator = Recipe {
+        name: OPERATOR,
+        containerfile: root().join("Containerfile"),
+        files: vec![(operator, "kaniop")],
+        arguments: vec![],
+    };
     let operator = phase("operator image", || build(&operator))?;
     let operator_digest = operator.digest.clone();
     load(cluster, operator)?;
-    let kanidm = match given_server() {
-        Some(image) => phase("Kanidm image", || cluster.ensure_image(&image)).map(|()| image)?,
-        None => development_server(cluster)?,
+    let (kanidm, next) = match given_server() {
+        Some(image) => (phase("Kanidm image", || cluster.ensure_image(&image)).map(|()| image)?, None),
+        None => development_servers(cluster).map(|(server, next)| (server, Some(next)))?,
     };
-    Ok(Images { operator: OPERATOR.to_owned(), operator_digest, kanidm })
+    Ok(Images { operator: OPERATOR.to_owned(), operator_digest, kanidm, next })
 }
 
 /// Builds the image that holds every pod's network open and loads it into the development cluster,
@@ -68,6 +74,7 @@ pub(crate) fn ensure_busybox() -> Result<Built> {
         name: layout::PAUSE_IMAGE,
         containerfile: root().join("dev/cluster/Containerfile.busybox"),
         files: vec![(binary, "busybox")],
+        arguments: vec![],
     };
     let built = build(&recipe)?;
     crate::cluster::containerd::load(&built)?;
@@ -112,13 +119,25 @@ pub(crate) fn release_binary(package: &str, program: &str) -> Result<PathBuf> {
     Ok(cargo_target().join(target).join("release").join(program))
 }
 
-fn development_server(cluster: &Cluster) -> Result<String> {
+/// The development server as it is, and as it plays the release after that.
+fn development_servers(cluster: &Cluster) -> Result<(String, String)> {
     let source = root().join(DEVELOPMENT_SERVER);
     let binary = phase("development server", || development_binary(Profile::Debug))?;
-    let name = format!("localhost/kanidm-dev:{}", series(&source)?);
-    let recipe = Recipe { name: &name, containerfile: source.join("Containerfile"), files: vec![(binary, "kanidmd")] };
-    load(cluster, phase("development server image", || build(&recipe))?)?;
-    Ok(name)
+    let image = |series: &str, arguments: Vec<String>| -> Result<String> {
+        let name = format!("localhost/kanidm-dev:{series}");
+        let files = vec![(binary.clone(), "kanidmd")];
+        let recipe = Recipe { name: &name, containerfile: source.join("Containerfile"), files, arguments };
+        load(cluster, phase(&format!("development server image {series}"), || build(&recipe))?)?;
+        Ok(name)
+    };
+    let own = series(&source)?;
+    let next = series_after(&own).with_context(|| format!("{own} has no number to go on from"))?;
+    Ok((image(&own, vec![])?, image(&next, vec![format!("VERSION={next}.0")])?))
+}
+
+fn series_after(series: &str) -> Option<String> {
+    let (major, minor) = series.split_once('.')?;
+    Some(format!("{major}.{}", minor.parse::<u32>().ok()? + 1))
 }
 
 /// How the development server is built.
@@ -191,5 +210,6 @@ mod tests {
     fn the_series_is_the_first_two_numbers() {
         assert_eq!(series_of("[package]\nversion = \"1.7.4\"\n").as_deref(), Some("1.7"));
         assert_eq!(series_of("[package]\nname = \"x\"\n"), None);
+        assert_eq!(series_after("1.9").as_deref(), Some("1.10"));
     }
 }

@@ -18,7 +18,7 @@ mod pod;
 mod status;
 mod storage;
 
-pub use backup::Backup;
+pub use backup::{Backup, BackupFile, BackupStatus, LastBackup};
 pub use mail::{DomainAppearance, MailCredentials, MailSender};
 pub use network::{
     BackendTlsPolicyOptions, BackendTlsValidation, CaCertificateRef, GatewayOptions, IngressOptions, ParentRef,
@@ -51,6 +51,7 @@ pub use storage::{ClaimTemplate, Storage};
     printcolumn = r#"{"name":"Domain","type":"string","jsonPath":".spec.domain"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name":"Secret","type":"string","jsonPath":".status.secretName","priority":1}"#,
+    printcolumn = r#"{"name":"Last backup","type":"date","jsonPath":".status.backup.lastBackup.time","priority":1}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]

@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::backup::BackupStatus;
+
 /// What is known of a Kanidm. Every field is optional, so that an older status still reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -11,7 +13,8 @@ pub struct KanidmStatus {
     /// `metadata.generation` that the conditions speak of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, `Available`, `Initialized`, `Progressing`, and `ReplicationHealthy` where there is something to replicate with.
+    /// `Ready`, `Available`, `Initialized`, `Progressing`; `ReplicationHealthy` where there is something to replicate with, `BackupHealthy` where backups
+    /// are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
@@ -45,6 +48,9 @@ pub struct KanidmStatus {
     /// Pod of the primary, from when its domain is known: which one it is cannot be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary_node: Option<String>,
+    /// What is known of the backups. Absent when none are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<BackupStatus>,
 }
 
 /// One node.

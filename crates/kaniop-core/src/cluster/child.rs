@@ -10,6 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::gateway::Installed;
+
 /// One object that a Kanidm needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
@@ -17,6 +19,8 @@ pub struct Child {
     pub kind: ApiResource,
     /// The object as it is applied.
     pub manifest: Value,
+    /// Whether servers do without it: what keeps it from being applied then keeps nothing else.
+    pub apart: bool,
 }
 
 impl Child {
@@ -26,7 +30,17 @@ impl Child {
         K: Resource<DynamicType = ()> + Serialize,
     {
         // Such types are plain data with text keys, which always serialise; what were not to would be refused for having no name.
-        Self { kind: ApiResource::erase::<K>(&()), manifest: serde_json::to_value(object).unwrap_or_default() }
+        Self {
+            kind: ApiResource::erase::<K>(&()),
+            manifest: serde_json::to_value(object).unwrap_or_default(),
+            apart: false,
+        }
+    }
+
+    /// The same, as one that servers do without.
+    #[must_use]
+    pub fn apart(self) -> Self {
+        Self { apart: true, ..self }
     }
 
     /// Its name.
@@ -48,30 +62,19 @@ impl Child {
     }
 }
 
-/// The kinds of which a Kanidm may cease to need an object. StatefulSets, which hold data, are none of them.
+/// The kinds of which a Kanidm may cease to need an object, as far as they are installed. StatefulSets, which hold data, are none of them.
 #[must_use]
-pub fn prunable() -> Vec<ApiResource> {
-    vec![
+pub fn prunable(gateway: Installed) -> Vec<ApiResource> {
+    let mut kinds = vec![
         ApiResource::erase::<Secret>(&()),
         ApiResource::erase::<Service>(&()),
         ApiResource::erase::<Ingress>(&()),
         ApiResource::erase::<NetworkPolicy>(&()),
         ApiResource::erase::<PodDisruptionBudget>(&()),
         ApiResource::erase::<Deployment>(&()),
-        gateway("HTTPRoute", "v1", "httproutes"),
-        gateway("BackendTLSPolicy", "v1", "backendtlspolicies"),
-    ]
-}
-
-fn gateway(kind: &str, version: &str, plural: &str) -> ApiResource {
-    const GROUP: &str = "gateway.networking.k8s.io";
-    ApiResource {
-        group: GROUP.to_owned(),
-        version: version.to_owned(),
-        api_version: format!("{GROUP}/{version}"),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    }
+    ];
+    kinds.extend(gateway.kinds());
+    kinds
 }
 
 #[cfg(test)]
@@ -98,7 +101,8 @@ mod tests {
 
     #[test]
     fn nothing_that_holds_data_is_ever_pruned() {
-        let kinds = prunable();
+        let kinds = prunable(Installed::default().with("v1", &["HTTPRoute", "BackendTLSPolicy"]));
+        assert_eq!(kinds.len(), 8);
         assert!(!kinds.contains(&ApiResource::erase::<StatefulSet>(&())));
         for held in ["PersistentVolumeClaim", "PersistentVolume", "Pod", "Namespace"] {
             assert!(!kinds.iter().any(|kind| kind.kind == held), "{held}");

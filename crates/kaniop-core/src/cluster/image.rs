@@ -59,6 +59,16 @@ impl Image {
         let parts = Parts::of(&self.0);
         parts.tag.or(parts.digest).unwrap_or("latest")
     }
+
+    /// The release series that the tag names, such as `1.10`; none when there is no tag or it is no version.
+    #[must_use]
+    pub fn series(&self) -> Option<String> {
+        let tag = Parts::of(&self.0).tag?;
+        let mut numbers = tag.strip_prefix('v').unwrap_or(tag).split(['.', '-', '_']);
+        let number =
+            |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.to_owned());
+        Some(format!("{}.{}", number(numbers.next()?)?, number(numbers.next()?)?))
+    }
 }
 
 impl fmt::Display for Image {

@@ -34,6 +34,8 @@ pub const TEMPLATE_HASH: &str = "kanidm.kaniop.rs/template-hash";
 
 /// On every child: hash of the manifest as it was applied last.
 pub const APPLIED_HASH: &str = "kaniop.rs/applied-hash";
+/// On a claim of the database: the size that the operator asked for when it made it larger. Whoever asks for more takes over.
+pub const GROWN_TO: &str = "kanidm.kaniop.rs/grown-to";
 /// On a Secret with credentials: when they were made.
 pub const ROTATED_AT: &str = "kaniop.rs/last-rotation-time";
 

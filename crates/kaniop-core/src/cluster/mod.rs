@@ -4,11 +4,16 @@
 
 pub mod child;
 pub mod credentials;
+mod disruption;
 pub mod domain;
+pub mod gateway;
+pub mod growth;
 pub mod hash;
 pub mod image;
+mod ingress;
 pub mod labels;
 pub mod names;
+mod network_policy;
 pub mod nodes;
 pub mod origin;
 mod pod;
@@ -23,6 +28,7 @@ mod service;
 mod statefulset;
 pub mod status;
 pub mod storage;
+mod template;
 pub mod tls;
 pub mod validate;
 
@@ -43,6 +49,8 @@ pub struct Surroundings<'a> {
     pub tls_hash: Option<&'a str>,
     /// The StatefulSets of this Kanidm as they are.
     pub live: &'a [StatefulSet],
+    /// Which kinds of the Gateway API are installed.
+    pub gateway: gateway::Installed,
     /// The domain that every node has to hold, once it is known.
     pub domain: Option<Uuid>,
     /// The nodes' replication certificates.
@@ -51,7 +59,7 @@ pub struct Surroundings<'a> {
     pub primary_serves: bool,
 }
 
-/// Every child of the cluster, in the order in which they are applied: what pods need comes before the pods.
+/// Every child of the cluster, in the order in which they are applied: what pods need comes before the pods, ways to them come last.
 #[must_use]
 pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child> {
     let servers = cluster.spec.replica_groups.iter().filter_map(|group| statefulset::of_group(cluster, group, around));
@@ -60,8 +68,21 @@ pub fn build(cluster: &ValidatedCluster, around: &Surroundings<'_>) -> Vec<Child
         Child::of(&service::peers(cluster)),
         Child::of(&service::client(cluster)),
     ];
+    // Before the pods: none is ever reached by whom the policy keeps away.
+    children.extend(network_policy::policy(cluster).map(|policy| Child::of(&policy)));
     children.extend(servers.map(|statefulset| Child::of(&statefulset)));
+    children.extend(ways(cluster, around.gateway));
     children
+}
+
+/// What servers do without.
+fn ways(cluster: &ValidatedCluster, gateway: gateway::Installed) -> impl Iterator<Item = Child> {
+    let nodes = cluster.spec.replica_groups.iter().flat_map(|group| service::of_nodes(cluster, group));
+    let budget = disruption::budget(cluster).map(|budget| Child::of(&budget).apart());
+    let nodes = nodes.map(|service| Child::of(&service).apart());
+    let ingresses = [ingress::of_domain(cluster), ingress::of_region(cluster)];
+    let ingresses = ingresses.into_iter().flatten().map(|ingress| Child::of(&ingress).apart());
+    budget.into_iter().chain(nodes).chain(ingresses).chain(gateway::children(cluster, gateway))
 }
 
 /// Changes that are asked for and cannot be made of what exists. `Err`: nothing may be applied at all; `Ok`: the rest is applied.

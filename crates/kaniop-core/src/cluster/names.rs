@@ -6,6 +6,12 @@ pub const SERVER_CONTAINER: &str = "kanidm";
 pub const HELPER_CONTAINER: &str = "node";
 /// Volume and claim template of the database.
 pub const DATA: &str = "kanidm-data";
+/// Volume of certificate and key.
+pub const TLS_VOLUME: &str = "tls";
+/// Volume of the `<pod>.toml` files.
+pub const CONFIG_VOLUME: &str = "config";
+/// Volume of the node helper.
+pub const HELPER_VOLUME: &str = "node";
 /// Where the database lies in the pod.
 pub const DATA_PATH: &str = "/data";
 /// The server's admin socket.
@@ -20,6 +26,8 @@ pub const HELPER_PATH: &str = "/kaniop";
 pub const HELPER_BINARY: &str = "/kaniop/kaniop";
 /// Port of the server's HTTPS listener in pods and Services.
 pub const HTTPS_PORT: i32 = 8443;
+/// Port of the server's LDAPS listener in pods and Services.
+pub const LDAP_PORT: i32 = 3636;
 /// Port of the server's replication listener.
 pub const REPLICATION_PORT: i32 = 8444;
 /// Where the init container notes the digest of the configuration that the server starts with.
@@ -58,6 +66,24 @@ pub fn tls_secret(cluster: &str) -> String {
     format!("{cluster}-tls")
 }
 
+/// Secret with the certificate of the region's Ingress, where the spec names none.
+#[must_use]
+pub fn region_tls_secret(cluster: &str) -> String {
+    format!("{cluster}-region-tls")
+}
+
+/// Ingress of a region.
+#[must_use]
+pub fn region_ingress(cluster: &str, region: &str) -> String {
+    format!("{cluster}-{region}")
+}
+
+/// Host of a region.
+#[must_use]
+pub fn region_host(region: &str, domain: &str) -> String {
+    format!("{region}.{domain}")
+}
+
 /// Secret with the passwords of the built-in administrators.
 #[must_use]
 pub fn admin_secret(cluster: &str) -> String {
@@ -86,4 +112,10 @@ pub fn statefulset(cluster: &str, group: &str) -> String {
 #[must_use]
 pub fn pod(cluster: &str, group: &str, ordinal: i32) -> String {
     format!("{cluster}-{group}-{ordinal}")
+}
+
+/// What the name of every database claim of a StatefulSet begins with; the ordinal of its pod follows.
+#[must_use]
+pub fn claim_prefix(statefulset: &str) -> String {
+    format!("{DATA}-{statefulset}-")
 }

@@ -1,8 +1,9 @@
 //! The nodes of a Kanidm: which there are, which one is the primary, and under which name the others reach each of them.
 
-use kaniop_api::kanidm::{NodeServices, ReplicaGroup};
+use kaniop_api::kanidm::ReplicaGroup;
 
 use super::names;
+use super::template::rendered;
 use super::validate::ValidatedCluster;
 
 /// One server that is wanted.
@@ -32,46 +33,10 @@ impl ValidatedCluster {
         let pod = names::pod(&self.name, &group.name, ordinal);
         let template = group.services.as_ref().and_then(|services| services.replication_hostname_template.as_deref());
         let host = match template {
-            Some(template) => filled(template, &pod, ordinal, &self.spec.domain),
+            Some(template) => rendered(template, &pod, ordinal, &self.spec.domain),
             // Without the cluster's own domain, which nobody tells: the pods' search list completes it.
             None => format!("{pod}.{}.{}.svc", names::peer_service(&self.name), self.namespace),
         };
         Node { group, ordinal, is_primary: pod == self.primary, pod, host }
-    }
-}
-
-/// A text of [`NodeServices`] with the variables of one node in their places.
-#[must_use]
-pub fn filled(template: &str, pod: &str, ordinal: i32, domain: &str) -> String {
-    template.replace("{replica_index}", &ordinal.to_string()).replace("{pod_name}", pod).replace("{domain}", domain)
-}
-
-/// The variables in these texts that there are not.
-#[must_use]
-pub fn unknown_variables(services: &NodeServices) -> Vec<String> {
-    let annotations = services.annotations_template.iter().flat_map(|map| map.values());
-    let texts = annotations.chain(&services.replication_hostname_template);
-    let blanked = texts.map(|text| filled(text, "", 0, ""));
-    let opened = blanked.filter_map(|text| {
-        let (_, rest) = text.split_once('{')?;
-        Some(format!("{{{}", rest.split_inclusive('}').next().unwrap_or_default()))
-    });
-    opened.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_that_names_what_there_is_not_is_found() {
-        let services = |template: &str| NodeServices {
-            replication_hostname_template: Some(template.to_owned()),
-            ..NodeServices::default()
-        };
-        assert_eq!(filled("r{replica_index}.{pod_name}.{domain}", "idm-a-1", 1, "a.org"), "r1.idm-a-1.a.org");
-        assert!(unknown_variables(&services("{pod_name}.{domain}")).is_empty());
-        assert_eq!(unknown_variables(&services("{pod_name}.{zone}.x")), ["{zone}"]);
-        assert_eq!(unknown_variables(&services("{pod")), ["{pod"]);
     }
 }

@@ -1,15 +1,23 @@
 //! The pod of a server: hardened, so that it runs under Pod Security *restricted*, with the node helper copied in beside a server image that
-//! holds nothing but the server.
+//! holds nothing but the server. What users add is merged in; what they may not take away stays.
+
+mod check;
+mod merge;
+
+use std::iter;
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector,
-    PodSecurityContext, PodSpec, SeccompProfile, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
+    Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector, PodSecurityContext,
+    PodSpec, SeccompProfile, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
 };
-use kaniop_api::kanidm::{PullPolicy, ReplicaGroup};
+use kaniop_api::kanidm::{DnsPolicy, KanidmSpec, PullPolicy, ReplicaGroup};
 
 use super::storage::Storage;
 use super::validate::ValidatedCluster;
 use super::{names, probes};
+use crate::backup::SWITCHES;
+
+pub(super) use check::check;
 
 /// The account that nothing else on a node uses: the server's, and the group of its files.
 const NOBODY: i64 = 65532;
@@ -17,7 +25,7 @@ const NOBODY: i64 = 65532;
 const GRACE_SECONDS: i64 = 60;
 /// Environment of the server that the operator decides from the spec. The server would follow these rather than its file, so a user's entry of
 /// such a name does not count: it stands before ours in the list, and the last one wins.
-const OURS: [&str; 13] = [
+const OURS: [&str; 14] = [
     "POD_NAME",
     "KANIDM_CONFIG",
     "KANIDM_DOMAIN",
@@ -26,6 +34,7 @@ const OURS: [&str; 13] = [
     "KANIDM_TLS_CHAIN",
     "KANIDM_TLS_KEY",
     "KANIDM_BINDADDRESS",
+    "KANIDM_LDAPBINDADDRESS",
     "KANIDM_ADMIN_BIND_PATH",
     "KANIDM_ROLE",
     "KANIDM_LOG_LEVEL",
@@ -35,32 +44,69 @@ const OURS: [&str; 13] = [
 
 /// The pod of every node of this group, but for its database volume when that comes from a claim.
 pub(super) fn spec(cluster: &ValidatedCluster, group: &ReplicaGroup, storage: &Storage, helper_image: &str) -> PodSpec {
-    let security = cluster.spec.security_context.clone().unwrap_or_else(hardened);
+    let asked = &cluster.spec;
+    let security = asked.security_context.clone().unwrap_or_else(hardened);
     // The kubelet gives Secret files to root and to the pod's fsGroup. Without one, a server that is not root can only read what all can read.
     let mode = if security.fs_group.is_some() { 0o440 } else { 0o444 };
-    let mut volumes = vec![
-        Volume { name: "node".to_owned(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() },
-        secret_volume("tls", cluster.tls_secret.clone(), mode),
-        secret_volume("config", names::config_secret(&cluster.name), mode),
-    ];
-    if let Storage::Volume(volume) = storage {
-        volumes.push(Volume::clone(volume));
-    }
+    let options = asked.pod_template.as_ref();
+    let (beside, before) = (asked.containers.as_ref(), asked.init_containers.as_ref());
+    let helper = merge::helper(helper(group, helper_image), merge::named(before, names::HELPER_CONTAINER));
+    let server =
+        merge::server(server(cluster, group), merge::named(beside, names::SERVER_CONTAINER), cluster.backup.is_some());
+    let host_network = asked.host_network.filter(|asked| *asked);
     PodSpec {
-        init_containers: Some(vec![helper(group, helper_image)]),
-        containers: vec![server(cluster, group)],
-        volumes: Some(volumes),
+        host_network,
+        init_containers: Some(iter::once(helper).chain(merge::others(before, names::HELPER_CONTAINER)).collect()),
+        containers: iter::once(server).chain(merge::others(beside, names::SERVER_CONTAINER)).collect(),
+        volumes: Some(volumes(cluster, storage, mode)),
         security_context: Some(security),
-        image_pull_secrets: cluster.spec.image_pull_secrets.clone(),
+        image_pull_secrets: asked.image_pull_secrets.clone(),
         // The server never speaks to Kubernetes.
-        automount_service_account_token: Some(false),
-        enable_service_links: Some(false),
-        termination_grace_period_seconds: Some(GRACE_SECONDS),
+        automount_service_account_token: Some(asked.automount_service_account_token.unwrap_or(false)),
+        enable_service_links: Some(asked.enable_service_links.unwrap_or(false)),
+        termination_grace_period_seconds: Some(
+            options.and_then(|options| options.termination_grace_period_seconds).unwrap_or(GRACE_SECONDS),
+        ),
+        priority_class_name: options.and_then(|options| options.priority_class_name.clone()),
+        // Kubernetes' own default would have a pod in its machine's network resolve names as that does, which knows no Services.
+        dns_policy: asked
+            .dns_policy
+            .map(dns_policy)
+            .or(host_network.map(|_| "ClusterFirstWithHostNet"))
+            .map(str::to_owned),
+        dns_config: asked.dns_config.clone(),
+        host_aliases: asked.host_aliases.clone(),
+        host_users: asked.host_users,
+        runtime_class_name: asked.runtime_class_name.clone(),
         node_selector: group.node_selector.clone(),
         affinity: group.affinity.clone(),
         tolerations: group.tolerations.clone(),
         topology_spread_constraints: group.topology_spread_constraints.clone(),
         ..PodSpec::default()
+    }
+}
+
+/// Ours, the database when it is not on a claim, then the user's.
+fn volumes(cluster: &ValidatedCluster, storage: &Storage, mode: i32) -> Vec<Volume> {
+    let helper = EmptyDirVolumeSource::default();
+    let ours = [
+        Volume { name: names::HELPER_VOLUME.to_owned(), empty_dir: Some(helper), ..Volume::default() },
+        secret_volume(names::TLS_VOLUME, cluster.tls_secret.clone(), mode),
+        secret_volume(names::CONFIG_VOLUME, names::config_secret(&cluster.name), mode),
+    ];
+    let database = match storage {
+        Storage::Volume(volume) => Some(Volume::clone(volume)),
+        Storage::Claim(_) => None,
+    };
+    ours.into_iter().chain(database).chain(cluster.spec.volumes.iter().flatten().cloned()).collect()
+}
+
+const fn dns_policy(policy: DnsPolicy) -> &'static str {
+    match policy {
+        DnsPolicy::ClusterFirst => "ClusterFirst",
+        DnsPolicy::ClusterFirstWithHostNet => "ClusterFirstWithHostNet",
+        DnsPolicy::Default => "Default",
+        DnsPolicy::None => "None",
     }
 }
 
@@ -72,11 +118,14 @@ fn helper(group: &ReplicaGroup, image: &str) -> Container {
         // As arguments to the image's entry point: where the binary lies in it is its own affair.
         args: Some(words(["node", "install", names::HELPER_BINARY, names::STARTED_CONFIG])),
         // The same as the server's, for the helper reads from it which file the server starts with.
-        env: Some(environment(&[])),
+        env: Some(environment(&[], false)),
         // The same as the server's: it runs before it, so the pod reserves nothing more, and quotas that ask for resources are content.
         resources: group.resources.clone(),
         security_context: Some(confined()),
-        volume_mounts: Some(vec![mount("node", names::HELPER_PATH, false), mount("config", names::CONFIG_PATH, true)]),
+        volume_mounts: Some(vec![
+            mount(names::HELPER_VOLUME, names::HELPER_PATH, false),
+            mount(names::CONFIG_VOLUME, names::CONFIG_PATH, true),
+        ]),
         ..Container::default()
     }
 }
@@ -94,24 +143,33 @@ fn server(cluster: &ValidatedCluster, group: &ReplicaGroup) -> Container {
             name.to_owned()
         }),
         command: Some(words(["/sbin/kanidmd", "server"])),
-        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default())),
-        ports: Some(vec![
-            port(&cluster.spec.port_name, names::HTTPS_PORT),
-            port("replication", names::REPLICATION_PORT),
-        ]),
+        env: Some(environment(cluster.spec.env.as_deref().unwrap_or_default(), cluster.backup.is_some())),
+        ports: Some(own_ports(&cluster.spec)),
         resources: group.resources.clone(),
         security_context: Some(confined()),
         startup_probe: Some(probes::startup()),
         readiness_probe: Some(probes::readiness()),
         liveness_probe: Some(probes::liveness()),
-        volume_mounts: Some(vec![
-            mount(names::DATA, names::DATA_PATH, false),
-            mount("tls", names::TLS_PATH, true),
-            mount("config", names::CONFIG_PATH, true),
-            mount("node", names::HELPER_PATH, true),
-        ]),
+        volume_mounts: Some(merge::mounts(own_mounts(), cluster.spec.volume_mounts.as_deref().unwrap_or_default())),
         ..Container::default()
     }
+}
+
+fn own_mounts() -> Vec<VolumeMount> {
+    vec![
+        mount(names::DATA, names::DATA_PATH, false),
+        mount(names::TLS_VOLUME, names::TLS_PATH, true),
+        mount(names::CONFIG_VOLUME, names::CONFIG_PATH, true),
+        mount(names::HELPER_VOLUME, names::HELPER_PATH, true),
+    ]
+}
+
+fn own_ports(spec: &KanidmSpec) -> Vec<ContainerPort> {
+    let ldaps = spec.ldap_port_name.as_ref().map(|name| port(name, names::LDAP_PORT));
+    [port(&spec.port_name, names::HTTPS_PORT), port("replication", names::REPLICATION_PORT)]
+        .into_iter()
+        .chain(ldaps)
+        .collect()
 }
 
 fn port(name: &str, number: i32) -> ContainerPort {
@@ -124,12 +182,15 @@ fn port(name: &str, number: i32) -> ContainerPort {
 }
 
 /// The user's variables, each name once (the later counts, as Kubernetes reads a list), then ours.
-fn environment(asked: &[EnvVar]) -> Vec<EnvVar> {
+fn environment(asked: &[EnvVar], makes_backups: bool) -> Vec<EnvVar> {
+    // Without spec.backup somebody may still make backups by these.
+    let switches = if makes_backups { SWITCHES.as_slice() } else { &[] };
+    let is_ours = |name: &str| OURS.contains(&name) || switches.contains(&name);
     let is_last = |index: usize, name: &str| !asked.iter().skip(index + 1).any(|later| later.name == name);
     let theirs = asked
         .iter()
         .enumerate()
-        .filter(|(index, var)| is_last(*index, &var.name) && !OURS.contains(&var.name.as_str()))
+        .filter(|(index, var)| is_last(*index, &var.name) && !is_ours(&var.name))
         .map(|(_, var)| var.clone());
     let pod_name = EnvVar {
         name: "POD_NAME".to_owned(),
@@ -162,12 +223,7 @@ fn hardened() -> PodSecurityContext {
 
 /// What *restricted* asks of a container, and a root file system that cannot be written.
 fn confined() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        read_only_root_filesystem: Some(true),
-        capabilities: Some(Capabilities { drop: Some(words(["ALL"])), add: None }),
-        ..SecurityContext::default()
-    }
+    SecurityContext { read_only_root_filesystem: Some(true), ..merge::restricted() }
 }
 
 fn secret_volume(name: &str, secret: String, mode: i32) -> Volume {

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kaniop_api::kanidm::{LogLevel, ReplicaGroup, Role};
+use kaniop_api::kanidm::{IpFamily, LogLevel, ReplicaGroup, Role};
 use serde::Serialize;
 
 use super::nodes::Node;
 use super::replication::{self, Replication};
 use super::validate::ValidatedCluster;
 use super::{Surroundings, metadata, names, statefulset};
+use crate::backup::{OnlineBackup, online_backup};
 use crate::name::fingerprint;
 
 /// The server's file, keys in its own spelling. It refuses keys that it does not know, so nothing is added without looking them up.
@@ -24,12 +25,16 @@ struct ServerConfig<'a> {
     domain: &'a str,
     origin: String,
     bindaddress: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ldapbindaddress: Option<&'static str>,
     db_path: &'static str,
     adminbindpath: &'static str,
     tls_chain: &'static str,
     tls_key: &'static str,
     role: &'static str,
     log_level: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    online_backup: Option<OnlineBackup>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replication: Option<Replication<'a>>,
 }
@@ -38,8 +43,10 @@ struct ServerConfig<'a> {
 #[must_use]
 pub fn server_toml(cluster: &ValidatedCluster, node: &Node<'_>, around: &Surroundings<'_>) -> String {
     let possible = replication::is_possible(&statefulset::storage(cluster, node.group, around));
-    let replication = possible.then(|| replication::of_node(cluster, node, around.certificates, "0.0.0.0:8444"));
-    in_toml(&ServerConfig { replication, ..of_group(cluster, node.group) })
+    let bindaddress = addresses(cluster.spec.ip_family).replication;
+    let replication = possible.then(|| replication::of_node(cluster, node, around.certificates, bindaddress));
+    let online_backup = online_backup(cluster, &node.pod);
+    in_toml(&ServerConfig { online_backup, replication, ..of_group(cluster, node.group) })
 }
 
 /// Digest of a node's file, as the init container notes it when the server is started.
@@ -48,18 +55,36 @@ pub fn digest(file: &[u8]) -> String {
     fingerprint([file])
 }
 
+/// Where the server listens.
+struct Addresses {
+    https: &'static str,
+    ldaps: &'static str,
+    replication: &'static str,
+}
+
+const fn addresses(family: IpFamily) -> Addresses {
+    match family {
+        IpFamily::Ipv4 => Addresses { https: "0.0.0.0:8443", ldaps: "0.0.0.0:3636", replication: "0.0.0.0:8444" },
+        // Such a socket is reached over IPv4 too, where the pod has an address of that family.
+        IpFamily::Ipv6 => Addresses { https: "[::]:8443", ldaps: "[::]:3636", replication: "[::]:8444" },
+    }
+}
+
 fn of_group<'a>(cluster: &'a ValidatedCluster, group: &ReplicaGroup) -> ServerConfig<'a> {
+    let Addresses { https, ldaps, .. } = addresses(cluster.spec.ip_family);
     ServerConfig {
         version: "2",
         domain: &cluster.spec.domain,
         origin: cluster.origin.to_string(),
-        bindaddress: "0.0.0.0:8443",
+        bindaddress: https,
+        ldapbindaddress: cluster.spec.ldap_port_name.as_ref().map(|_| ldaps),
         db_path: "/data/kanidm.db",
         adminbindpath: names::SOCKET_PATH,
         tls_chain: "/etc/kanidm/tls/tls.crt",
         tls_key: "/etc/kanidm/tls/tls.key",
         role: role(group.role),
         log_level: log_level(cluster.spec.log_level),
+        online_backup: None,
         replication: None,
     }
 }

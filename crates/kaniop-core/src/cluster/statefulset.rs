@@ -36,10 +36,12 @@ pub(super) fn of_group(
     if let Some(labels) = &mut metadata.labels {
         labels.insert(labels::REPLICA_GROUP.to_owned(), group.name.clone());
     }
+    metadata.annotations.clone_from(&group.stateful_set_annotations);
     Some(StatefulSet {
         metadata,
         spec: Some(StatefulSetSpec {
             replicas: Some(replicas),
+            min_ready_seconds: cluster.spec.min_ready_seconds,
             service_name: Some(
                 live_spec
                     .and_then(|spec| spec.service_name.clone())
@@ -75,12 +77,15 @@ struct TemplateParts<'a> {
 }
 
 fn template(cluster: &ValidatedCluster, group: &ReplicaGroup, parts: TemplateParts<'_>) -> PodTemplateSpec {
+    let options = cluster.spec.pod_template.as_ref();
     let mut pod_labels = labels::common(&cluster.name);
     pod_labels.extend(labels::group(&cluster.name, &group.name));
     // The selector may be that of an older release, and a template that it does not match is refused.
     pod_labels.extend(parts.selector.match_labels.clone().unwrap_or_default());
+    let pod_labels = labels::under(options.and_then(|options| options.labels.as_ref()), pod_labels);
     let mut annotations = BTreeMap::from([(labels::CONFIG_HASH.to_owned(), server_config::group_hash(cluster, group))]);
     annotations.extend(parts.tls_hash.map(|hash| (labels::TLS_HASH.to_owned(), hash)));
+    let annotations = labels::under(options.and_then(|options| options.annotations.as_ref()), annotations);
     let mut template = PodTemplateSpec {
         metadata: Some(ObjectMeta {
             labels: Some(pod_labels),

@@ -21,6 +21,7 @@ use super::replication::{Certificates, NodeSeen};
 use super::rollout::Measure;
 use super::tls::Usable;
 use super::validate::{Refusal, ValidatedCluster};
+use crate::backup;
 use crate::condition::{self, Statement, Truth};
 use crate::reason::Reason;
 
@@ -80,8 +81,12 @@ pub struct World<'a> {
     pub cluster: Result<&'a ValidatedCluster, &'a [Refusal]>,
     /// Changes that were asked for and cannot be made, while everything else goes on.
     pub refused: &'a [Refusal],
+    /// How far the claims are that grow, a sentence for each.
+    pub growing: &'a [String],
     /// What kept the children from being applied.
     pub blocked: Option<Obstacle>,
+    /// What kept children from being applied that servers do without.
+    pub left_out: &'a [Obstacle],
     /// The TLS Secret.
     pub tls: TlsSeen,
     /// The StatefulSets as they should be.
@@ -100,6 +105,8 @@ pub struct World<'a> {
     pub domain: Option<(Uuid, Verdict)>,
     /// How far the operator got with the server.
     pub access: Access,
+    /// What there is to say of the backups.
+    pub backup: backup::Report,
 }
 
 impl World<'_> {
@@ -151,6 +158,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             }
             _ => old.primary_node,
         },
+        backup: world.backup.status.clone(),
     }
 }
 
@@ -177,13 +185,15 @@ fn replica(world: &World<'_>, pod: &PodSeen, now: Timestamp) -> ReplicaStatus {
 /// Everything that conditions say of this pass.
 #[must_use]
 pub fn statements(world: &World<'_>, now: Timestamp) -> Vec<Statement> {
-    let obstacle = obstacle::obstacle(world);
-    let ready = match &obstacle {
+    let (servers, beside) = (obstacle::obstacle(world), obstacle::left_out(world.left_out));
+    let ready = match servers.as_ref().or(beside.as_ref()) {
         None => Statement::new("Ready", true, Reason::Ready, "The server answered the operator over verified TLS."),
         Some(obstacle) => Statement::new("Ready", obstacle.truth, obstacle.reason, &*obstacle.message),
     };
-    let always = [ready, available(world), initialized(world), progressing(world, obstacle)];
-    always.into_iter().chain(replication::statement(world, now)).collect()
+    let progressing = growing(world, progressing(world, servers, beside));
+    let always = [ready, available(world), initialized(world), progressing];
+    let sometimes = [replication::statement(world, now), world.backup.statement.clone()];
+    always.into_iter().chain(sometimes.into_iter().flatten()).collect()
 }
 
 fn available(world: &World<'_>) -> Statement {
@@ -219,14 +229,24 @@ fn is_updated(world: &World<'_>, pod: &PodSeen) -> bool {
     measure.standing(pod).outdated.is_none()
 }
 
-fn progressing(world: &World<'_>, obstacle: Option<Obstacle>) -> Statement {
+/// `Progressing`, with what becomes of volumes that grow.
+fn growing(world: &World<'_>, rest: Statement) -> Statement {
+    let growing = world.growing.join(" ");
+    match rest.truth {
+        _ if growing.is_empty() => rest,
+        Truth::True => Statement { message: format!("{} {growing}", rest.message), ..rest },
+        Truth::False | Truth::Unknown => Statement::new("Progressing", true, Reason::VolumesGrowing, growing),
+    }
+}
+
+fn progressing(world: &World<'_>, servers: Option<Obstacle>, beside: Option<Obstacle>) -> Statement {
     let outdated: Vec<_> =
         world.pods.iter().filter(|pod| !is_updated(world, pod)).map(|pod| pod.name.as_str()).collect();
     let under_way = matches!(
-        obstacle.as_ref().map(|obstacle| obstacle.reason),
+        servers.as_ref().map(|obstacle| obstacle.reason),
         None | Some(Reason::PodsNotReady | Reason::Bootstrapping | Reason::CertificateInvalid)
     );
-    match obstacle {
+    match servers.or(beside) {
         _ if under_way && !outdated.is_empty() && !world.wanted.is_empty() => Statement::new(
             "Progressing",
             true,

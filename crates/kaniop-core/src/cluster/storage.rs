@@ -1,5 +1,6 @@
 //! Where the database lives, and what becomes of a change to that: the claim templates of a StatefulSet can never be changed, so those of the
-//! live one are kept and the difference is told, rather than sent and refused for ever. Nothing here deletes or re-creates anything.
+//! live one are kept. A larger size is carried out claim by claim ([`growth`](super::growth)); any other difference is told, rather than sent and
+//! refused for ever. Nothing here deletes or re-creates anything.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,8 @@ use super::validate::Refusal;
 use super::{names, quantity};
 
 const TEMPLATE: &str = "spec.storage.volumeClaimTemplate";
+/// The resource that a claim asks for.
+const STORAGE: &str = "storage";
 
 /// Where the database lives.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +48,7 @@ impl Storage {
     pub fn settled(&self, live: Option<&StatefulSet>) -> Self {
         match self.change(live) {
             Change::None => self.clone(),
-            Change::Impossible { kept, .. } => kept,
+            Change::Larger { kept } | Change::Impossible { kept, .. } => kept,
         }
     }
 
@@ -53,8 +56,16 @@ impl Storage {
     #[must_use]
     pub fn refused(&self, live: Option<&StatefulSet>) -> Option<Refusal> {
         match self.change(live) {
-            Change::None => None,
+            Change::None | Change::Larger { .. } => None,
             Change::Impossible { refusal, .. } => Some(refusal),
+        }
+    }
+
+    /// How large the claims of a StatefulSet are to be, if it has claims and is not asked for something that cannot be.
+    pub(super) fn size(&self, live: &StatefulSet) -> Option<&Quantity> {
+        match (self, self.change(Some(live))) {
+            (Self::Claim(wants), Change::None | Change::Larger { .. }) => size(wants),
+            (Self::Claim(_), Change::Impossible { .. }) | (Self::Volume(_), _) => None,
         }
     }
 
@@ -62,8 +73,9 @@ impl Storage {
         let Some(live) = live else { return Change::None };
         match (live_storage(live), self) {
             (Some(Self::Claim(has)), Self::Claim(wants)) => match difference(&has, wants) {
-                None => Change::None,
-                Some(refusal) => Change::Impossible { kept: Self::Claim(has), refusal },
+                Difference::None => Change::None,
+                Difference::Larger => Change::Larger { kept: Self::Claim(has) },
+                Difference::Other(refusal) => Change::Impossible { kept: Self::Claim(has), refusal },
             },
             (Some(Self::Claim(has)), Self::Volume(_)) => Change::Impossible {
                 kept: Self::Claim(has),
@@ -87,7 +99,14 @@ impl Storage {
 
 enum Change {
     None,
-    Impossible { kept: Storage, refusal: Refusal },
+    /// The claims can become so, the template cannot.
+    Larger {
+        kept: Storage,
+    },
+    Impossible {
+        kept: Storage,
+        refusal: Refusal,
+    },
 }
 
 fn live_storage(live: &StatefulSet) -> Option<Storage> {
@@ -105,7 +124,8 @@ fn claim(template: ClaimTemplate, errors: &mut Vec<Refusal>) -> PersistentVolume
     if template.spec.access_modes.as_ref().is_none_or(Vec::is_empty) {
         errors.push(Refusal::new(format!("{TEMPLATE}.spec.accessModes"), "name one, for example [ReadWriteOnce]"));
     }
-    match storage_request(&template.spec) {
+    let size = template.spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()?.get(STORAGE));
+    match size {
         None => errors.push(Refusal::new(
             format!("{TEMPLATE}.spec.resources.requests.storage"),
             "say how large the volume must be, for example 1Gi",
@@ -129,40 +149,56 @@ fn claim(template: ClaimTemplate, errors: &mut Vec<Refusal>) -> PersistentVolume
     }
 }
 
-fn storage_request(spec: &PersistentVolumeClaimSpec) -> Option<&Quantity> {
-    spec.resources.as_ref()?.requests.as_ref()?.get("storage")
+/// How large a claim asks to be.
+pub(super) fn size(claim: &PersistentVolumeClaim) -> Option<&Quantity> {
+    claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?.get(STORAGE)
 }
 
-/// Whether the claims that exist are those that are wanted, whatever the API server filled in.
-fn difference(has: &PersistentVolumeClaim, wants: &PersistentVolumeClaim) -> Option<Refusal> {
-    let (has_spec, wants_spec) = (comparable(has), comparable(wants));
+enum Difference {
+    None,
+    Larger,
+    Other(Refusal),
+}
+
+/// How the claims that are wanted differ from those of the template that exists, whatever the API server filled in.
+fn difference(has: &PersistentVolumeClaim, wants: &PersistentVolumeClaim) -> Difference {
     let empty_is_none = |map: &Option<BTreeMap<String, String>>| map.clone().unwrap_or_default();
     let same_metadata = empty_is_none(&has.metadata.labels) == empty_is_none(&wants.metadata.labels)
         && empty_is_none(&has.metadata.annotations) == empty_is_none(&wants.metadata.annotations);
-    if has_spec == wants_spec && same_metadata {
-        return None;
+    let number = |claim| size(claim).and_then(|size| quantity::nanos(&size.0));
+    let refused = |message: &str| Difference::Other(Refusal::new(TEMPLATE, message));
+    if comparable(has) != comparable(wants) || !same_metadata {
+        return refused(
+            "the claims of existing nodes cannot be changed, but for a larger requests.storage. Put the template back as it was",
+        );
     }
-    let size = |claim: &PersistentVolumeClaim| claim.spec.as_ref().and_then(storage_request).map(|size| size.0.clone());
-    let message = match (size(has), size(wants)) {
-        (Some(has), Some(wants)) if quantity::nanos(&wants) != quantity::nanos(&has) => format!(
-            "the claims were made with {has} and this release does not resize them. Set requests.storage back to {has}, \
-             or resize the claims by hand and leave the template as it is"
-        ),
-        _ => "the claims of existing nodes cannot be changed. Put the template back as it was".to_owned(),
-    };
-    Some(Refusal::new(TEMPLATE, message))
+    match (number(has), number(wants)) {
+        (has, wants) if has == wants => Difference::None,
+        (Some(has), Some(wants)) if wants > has => Difference::Larger,
+        _ => {
+            let made = size(has).map(|size| size.0.as_str()).unwrap_or_default();
+            refused(&format!(
+                "the claims were made with {made}, and a volume cannot become smaller. Set requests.storage back to {made} or more"
+            ))
+        }
+    }
 }
 
+/// A claim's spec with numbers for quantities, its size apart.
 fn comparable(claim: &PersistentVolumeClaim) -> PersistentVolumeClaimSpec {
     let mut spec = claim.spec.clone().unwrap_or_default();
     spec.volume_mode.get_or_insert_with(|| "Filesystem".to_owned());
-    let numbers = |quantities: Option<BTreeMap<String, Quantity>>| {
-        let quantities = quantities.filter(|quantities| !quantities.is_empty())?;
-        let number = |size: Quantity| quantity::nanos(&size.0).map_or(size, |nanos| Quantity(nanos.to_string()));
-        Some(quantities.into_iter().map(|(name, size)| (name, number(size))).collect())
-    };
     let resources = spec.resources.take().unwrap_or_default();
-    spec.resources =
-        Some(VolumeResourceRequirements { limits: numbers(resources.limits), requests: numbers(resources.requests) });
+    let mut requests = resources.requests.unwrap_or_default();
+    requests.remove(STORAGE);
+    spec.resources = Some(VolumeResourceRequirements {
+        limits: Some(spelt_as_numbers(resources.limits.unwrap_or_default())),
+        requests: Some(spelt_as_numbers(requests)),
+    });
     spec
+}
+
+fn spelt_as_numbers(quantities: BTreeMap<String, Quantity>) -> BTreeMap<String, Quantity> {
+    let number = |size: Quantity| quantity::nanos(&size.0).map_or(size, |nanos| Quantity(nanos.to_string()));
+    quantities.into_iter().map(|(name, size)| (name, number(size))).collect()
 }

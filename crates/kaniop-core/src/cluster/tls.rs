@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::StatefulSet;
+use kaniop_api::kanidm::KanidmSpec;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::names;
 use crate::name::fingerprint;
 
 /// Key of the certificate, leaf first.
@@ -18,6 +20,13 @@ pub const CERTIFICATE: &str = "tls.crt";
 pub const KEY: &str = "tls.key";
 /// Key of the authority that signed it, where that is a private one.
 pub const AUTHORITY: &str = "ca.crt";
+
+/// Name of the servers' TLS Secret: its own, else that of the Ingress, which then shows the same certificate.
+#[must_use]
+pub fn secret_name(cluster: &str, spec: &KanidmSpec) -> String {
+    let of_ingress = || spec.ingress.as_ref().and_then(|ingress| ingress.tls_secret_name.clone());
+    spec.tls_secret_name.clone().or_else(of_ingress).unwrap_or_else(|| names::tls_secret(cluster))
+}
 
 /// A certificate and key that a server can start with.
 #[derive(Clone, Debug, PartialEq, Eq)]

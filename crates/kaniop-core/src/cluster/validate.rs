@@ -3,6 +3,8 @@
 //! The API server checks most of this by the rules in the CRD. It is checked again here because an object may be older than the rules, and
 //! because building must not be able to fail. What only the API server can judge (quantities, affinities) is left to it.
 
+mod network;
+
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -13,7 +15,8 @@ use kube::Resource;
 use super::image::{DEFAULT_IMAGE, Image};
 use super::origin::Origin;
 use super::storage::Storage;
-use super::{names, nodes, replication};
+use super::{names, pod, replication, tls};
+use crate::backup::{self, BackupPlan};
 
 /// Longest name of a Kanidm; its children append to it.
 const NAME_MAX: usize = 48;
@@ -68,6 +71,8 @@ pub struct ValidatedCluster {
     pub image: Image,
     /// Where the database lives.
     pub storage: Storage,
+    /// Backups of the primary, where they are asked for.
+    pub backup: Option<BackupPlan>,
     /// Secret with certificate and key.
     pub tls_secret: String,
 }
@@ -94,17 +99,20 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
     let primary = primary(&name, &spec.replica_groups, &mut errors);
     check_groups(&spec.replica_groups, &mut errors);
     let image = image(kanidm, &mut errors);
-    check_port_name(&spec.port_name, &mut errors);
+    check_port_name("spec.portName", &spec.port_name, &mut errors);
+    pod::check(spec, image.as_ref(), &mut errors);
     let storage = Storage::of(spec.storage.as_ref(), &mut errors);
     check_replication(spec, &storage, &mut errors);
-    let tls_secret = spec.tls_secret_name.clone().unwrap_or_else(|| names::tls_secret(&name));
-    if !is_dns_name(&tls_secret) {
-        errors.push(Refusal::new("spec.tlsSecretName", format!("'{tls_secret}' cannot be the name of a Secret")));
+    let backup = backup::wanted(spec, &mut errors);
+    if let Some(secret) = spec.tls_secret_name.as_ref().filter(|secret| !is_dns_name(secret)) {
+        errors.push(Refusal::new("spec.tlsSecretName", format!("'{secret}' cannot be the name of a Secret")));
     }
+    network::check(&name, spec, &mut errors);
     let (Some(origin), Some(primary), Some(image), []) = (origin, primary, image, errors.as_slice()) else {
         return Err(errors);
     };
     Ok(ValidatedCluster {
+        tls_secret: tls::secret_name(&name, spec),
         owner: kanidm.controller_owner_ref(&()).unwrap_or_default(),
         namespace: kanidm.metadata.namespace.clone().unwrap_or_default(),
         name,
@@ -113,7 +121,7 @@ pub fn validate(kanidm: &Kanidm) -> Result<ValidatedCluster, Vec<Refusal>> {
         primary,
         image,
         storage,
-        tls_secret,
+        backup,
     })
 }
 
@@ -199,17 +207,6 @@ fn check_replication(spec: &KanidmSpec, storage: &Storage, errors: &mut Vec<Refu
             errors.push(Refusal::new(format!("{field}.hostname"), message));
         }
     }
-    for group in &spec.replica_groups {
-        let unknown = group.services.as_ref().map(nodes::unknown_variables).unwrap_or_default();
-        if !unknown.is_empty() {
-            let message = format!(
-                "group '{}' uses {}; there are {{replica_index}}, {{pod_name}} and {{domain}}",
-                group.name,
-                unknown.join(", ")
-            );
-            errors.push(Refusal::new("spec.replicaGroups", message));
-        }
-    }
 }
 
 /// The image is resolved once: what the status keeps, a default that was taken earlier or an image that has served, goes before the default of
@@ -220,14 +217,14 @@ fn image(kanidm: &Kanidm, errors: &mut Vec<Refusal>) -> Option<Image> {
     Image::parse(reference).map_err(|message| errors.push(Refusal::new("spec.image", message))).ok()
 }
 
-fn check_port_name(name: &str, errors: &mut Vec<Refusal>) {
+fn check_port_name(field: &str, name: &str, errors: &mut Vec<Refusal>) {
     if name == "replication" {
-        errors.push(Refusal::new("spec.portName", "'replication' is the name of the replication port; take another"));
+        errors.push(Refusal::new(field, "'replication' is the name of the replication port; take another"));
     }
     let lettered = name.bytes().any(|b| b.is_ascii_lowercase());
     if name.len() > 15 || !is_label(name) || !lettered || name.contains("--") {
         errors.push(Refusal::new(
-            "spec.portName",
+            field,
             format!("'{name}' must have at most 15 lower-case letters, digits and single '-', at least one letter among them"),
         ));
     }

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod accounts;
+mod backup;
 mod certificates;
 mod credentials;
 mod entries;

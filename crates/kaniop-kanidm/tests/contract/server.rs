@@ -164,7 +164,7 @@ fn config(folder: &Path, address: SocketAddr) -> String {
     )
 }
 
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("KANIDMD") {
         return path.into();
     }

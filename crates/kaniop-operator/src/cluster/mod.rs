@@ -5,7 +5,10 @@
 //! Kubernetes knows of a cluster. One that an older release left is taken off, or the object could never go.
 
 mod account;
+mod backup;
 mod bootstrap;
+mod children;
+mod growth;
 mod look;
 mod nodes;
 mod observe;
@@ -22,6 +25,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kaniop_api::Kanidm;
+use kaniop_core::backup::Asked;
+use kaniop_core::cluster::gateway::Installed;
 use kaniop_core::cluster::replication::NodeSeen;
 use kaniop_kanidm::Class;
 use kube::ResourceExt;
@@ -45,6 +50,8 @@ pub(crate) struct Clusters {
     retry: Retry<ObjectKey>,
     logins: Retry<ObjectKey>,
     memories: Mutex<HashMap<ObjectKey, Memory>>,
+    /// Which kinds of the Gateway API there were, and when that was asked, since the process began.
+    gateway: Mutex<Option<(Duration, Installed)>>,
 }
 
 /// What is remembered of one Kanidm.
@@ -66,12 +73,19 @@ struct Memory {
     certificate_refused: bool,
     /// The certificate for which a pod was restarted that showed another one: once until the server answers, should that be no cure.
     restarted_for: Option<String>,
+    /// What the primary's node was asked about its backups.
+    backups: Asked,
 }
 
 /// Runs the loop until `stop` resolves.
 pub async fn run(ctx: Context, stop: impl Future<Output = ()> + Send + Sync + 'static) {
-    let clusters =
-        Arc::new(Clusters { ctx, retry: Retry::default(), logins: Retry::default(), memories: Mutex::default() });
+    let clusters = Arc::new(Clusters {
+        ctx,
+        retry: Retry::default(),
+        logins: Retry::default(),
+        memories: Mutex::default(),
+        gateway: Mutex::default(),
+    });
     watches::controller(&clusters, stop)
         .run(reconcile, |_, error: &Error, _| after_failure(error), clusters.clone())
         .for_each(|ended| async {
@@ -149,6 +163,7 @@ impl Clusters {
         self.memories.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.retry.reset(key);
         self.logins.reset(key);
+        self.ctx.metrics.backups.forget(key);
     }
 }
 

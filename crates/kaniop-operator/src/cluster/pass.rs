@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::StatefulSet;
 use kaniop_api::Kanidm;
+use kaniop_core::backup::Report;
 use kaniop_core::cluster::credentials::Administrators;
 use kaniop_core::cluster::domain::Verdict;
-use kaniop_core::cluster::status::{Access, Obstacle, TlsSeen, World};
+use kaniop_core::cluster::growth::Growth;
+use kaniop_core::cluster::status::{Access, TlsSeen, World};
 use kaniop_core::cluster::{
-    Certificates, Child, Refusal, Surroundings, ValidatedCluster, build, names, refused_changes, server_config,
-    validate,
+    Certificates, Refusal, Surroundings, ValidatedCluster, names, refused_changes, server_config, validate,
 };
-use kaniop_core::reason::Reason;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::controller::Action;
@@ -23,7 +22,7 @@ use super::nodes::SOON;
 use super::observe::{self, Servers};
 use super::rollout::Rollout;
 use super::{Clusters, key};
-use crate::apply::{self, Applied, Owner};
+use crate::apply::Owner;
 use crate::error::Error;
 use crate::retry::LONGEST;
 
@@ -32,17 +31,6 @@ static NO_CERTIFICATES: Certificates = Certificates::new();
 
 /// Set by older releases; nothing has to be done at the end of a Kanidm.
 const LEGACY_FINALIZER: &str = "kanidms.kaniop.rs/finalizer";
-
-/// What came of applying the children.
-#[derive(Default)]
-pub(super) struct Children {
-    /// The StatefulSets as they should be.
-    pub statefulsets: Vec<StatefulSet>,
-    /// What kept the rest from being applied.
-    pub blocked: Option<Obstacle>,
-    /// Whether anything was written.
-    pub written: bool,
-}
 
 impl Clusters {
     pub(super) async fn pass(&self, kanidm: &Kanidm) -> Result<Action, Error> {
@@ -88,6 +76,7 @@ impl Clusters {
             live: &servers.statefulsets,
             domain: known.domain,
             certificates: &known.nodes.certificates,
+            gateway: self.gateway_api(cluster.spec.gateway.is_some()).await?,
             primary_serves: servers.pods.iter().any(|pod| pod.name == cluster.primary && pod.ready),
         };
         let digests = server_config::digests(cluster, &around);
@@ -98,25 +87,32 @@ impl Clusters {
         let driven = Box::pin(self.drive(&rollout, around.primary_serves)).await?;
         let progress = driven.progress;
         servers.pods.retain(|pod| Some(&pod.name) != driven.restarted.as_ref());
+        let may_ask = !kanidm.spec.paused && children.blocked.is_none();
+        let growth = if may_ask { Box::pin(self.grow(valid, &servers)).await? } else { Growth::default() };
+        let refused = [refused.as_slice(), growth.refused.as_slice()].concat();
         let world = World {
-            refused,
+            refused: &refused,
+            growing: &growth.under_way,
             blocked: children.blocked,
+            left_out: &children.left_out,
             tls,
             wanted: &children.statefulsets,
             nodes: &known.nodes.seen,
             digests: &digests,
             certificates: &known.nodes.certificates,
+            backup: self.backups(kanidm, cluster, &servers, may_ask).await,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
         if !(progress.early && is_told(kanidm, &progress)) {
             self.report(&world, now).await?;
         }
-        if progress.again.is_none() {
+        let beside = children.again.then(|| self.retry.next(key.clone()));
+        if progress.again.or(beside).is_none() {
             self.retry.reset(&key);
         }
         let interval = self.ctx.options.interval.mul_f64(0.9 + 0.2 * fastrand::f64());
-        let again = progress.again.unwrap_or(interval).min(interval);
-        Ok(Action::requeue(if driven.soon { again.min(SOON) } else { again }))
+        let waits = [progress.again, beside, driven.soon.then_some(SOON)];
+        Ok(Action::requeue(waits.into_iter().flatten().fold(interval, std::cmp::min)))
     }
 
     /// Restarts whoever is next, renews what ends, and goes as far with the primary as it lets us. Nothing of it while a child is in the way.
@@ -139,44 +135,6 @@ impl Clusters {
     async fn has_passwords(&self, owner: &Owner<'_>) -> Result<bool, Error> {
         let stored = observe::stored(&self.ctx, owner, &names::admin_secret(owner.name)).await?;
         Ok(stored.read(Administrators::read).is_some())
-    }
-
-    /// Applies the children in their order. The first that cannot be applied ends it: what follows may need it.
-    async fn children(&self, valid: &Valid<'_>, around: &Surroundings<'_>) -> Result<Children, Error> {
-        let wanted = build(&valid.cluster, around);
-        let statefulsets = wanted.iter().filter_map(Child::read).collect();
-        let mut children = Children { statefulsets, ..Children::default() };
-        if valid.kanidm.spec.paused {
-            return Ok(children);
-        }
-        for child in &wanted {
-            match apply::child(&self.ctx, &valid.owner, child).await? {
-                Applied::Unchanged => {}
-                Applied::Written => {
-                    children.written = true;
-                    self.tell_fewer(valid, around, child).await;
-                }
-                Applied::Ending => children.written = true,
-                Applied::Conflict(why) => children.blocked = Some(Obstacle::known(Reason::NameConflict, why)),
-                Applied::Refused(why) => children.blocked = Some(Obstacle::known(Reason::InvalidSpec, why)),
-            }
-            if children.blocked.is_some() {
-                return Ok(children);
-            }
-        }
-        apply::prune(&self.ctx, &valid.owner, &wanted).await?;
-        Ok(children)
-    }
-
-    /// Tells of nodes that go with a StatefulSet that was just applied with fewer.
-    async fn tell_fewer(&self, valid: &Valid<'_>, around: &Surroundings<'_>, child: &Child) {
-        let Some(set) = child.read::<StatefulSet>() else { return };
-        let replicas = |set: &StatefulSet| set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
-        let former = around.live.iter().find(|live| live.metadata.name == set.metadata.name);
-        let (name, (from, to)) = (set.metadata.name.as_deref(), (replicas(&set), former.map_or(0, replicas)));
-        if let Some(name) = name.filter(|_| from < to && valid.cluster.replicas() > 0) {
-            self.tell_leaving(valid, name, from, to).await;
-        }
     }
 
     /// Takes off the finalizer of an older release. Carries the version that was read, so that the finalizer of somebody else is never lost.
@@ -237,7 +195,9 @@ fn world<'a>(
         kanidm,
         cluster,
         refused: &[],
+        growing: &[],
         blocked: None,
+        left_out: &[],
         tls: TlsSeen::Missing,
         wanted: &[],
         pods: &servers.pods,
@@ -247,5 +207,6 @@ fn world<'a>(
         admin_secret: progress.admin_secret,
         domain: progress.domain,
         access: Access::clone(&progress.access),
+        backup: Report::not_judged(&kanidm.spec, kanidm.status.as_ref()),
     }
 }

@@ -9,9 +9,10 @@ use kaniop_core::cluster::status::TlsSeen;
 use kaniop_core::cluster::tls::Usable;
 use kaniop_kanidm::Error as KanidmError;
 
+use super::children::Children;
 use super::look::Known;
 use super::observe::Servers;
-use super::pass::{Children, Valid};
+use super::pass::Valid;
 use super::{Clusters, key};
 use crate::apply;
 use crate::error::Error;

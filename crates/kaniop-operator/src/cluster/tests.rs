@@ -1,7 +1,10 @@
 //! The loop of the servers beside an API server in memory, up to the point where it would speak into a pod.
 
+mod backup;
 mod bootstrap;
 mod certificate;
+mod growth;
+mod network;
 mod replication;
 
 use std::sync::{Arc, Mutex};
@@ -9,6 +12,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kaniop_api::Kanidm;
+use kaniop_core::cluster::gateway::Installed;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector;
 use serde_json::{Value as Json, json};
@@ -70,14 +74,15 @@ impl Life {
             kanidms,
             namespaces,
         };
-        let (retry, logins, memories) = (Retry::default(), Retry::default(), Mutex::default());
-        let (clusters, publisher) = (Clusters { ctx, retry, logins, memories }, tokio::sync::Mutex::new(publisher));
-        Self { clusters, publisher, _writers: (kanidm_writer, namespace_writer) }
+        let (retry, logins) = (Retry::default(), Retry::default());
+        let (memories, gateway) = (Mutex::default(), Mutex::default());
+        let clusters = Clusters { ctx, retry, logins, memories, gateway };
+        Self { clusters, publisher: tokio::sync::Mutex::new(publisher), _writers: (kanidm_writer, namespace_writer) }
     }
 
     /// A pass, and what it told is published.
     async fn pass(&self, kanidm: &Kanidm) -> Result<Action, Error> {
-        let passed = self.clusters.pass(kanidm).await;
+        let passed = Box::pin(self.clusters.pass(kanidm)).await;
         self.publisher.lock().await.drain().await;
         passed
     }
@@ -242,12 +247,16 @@ async fn a_deleted_child_comes_back() {
 async fn of_every_kind_only_what_is_ours_and_not_wanted_is_pruned() {
     let labels = json!({"kanidm.kaniop.rs/cluster": "idm", "app.kubernetes.io/managed-by": "kaniop-kanidm"});
     let owner = json!([{"apiVersion": "kaniop.rs/v1beta1", "kind": "Kanidm", "name": "idm", "uid": "owner", "controller": true}]);
-    for kind in kaniop_core::cluster::child::prunable() {
+    for kind in
+        kaniop_core::cluster::child::prunable(Installed::default().with("v1", &["HTTPRoute", "BackendTLSPolicy"]))
+    {
         let path = |name: &str| {
             let root = if kind.group.is_empty() { "api" } else { "apis" };
             format!("/{root}/{}/namespaces/default/{}/{name}", kind.api_version, kind.plural)
         };
         let world = World::running().await;
+        network::install_gateway_api(&world.shelf, "v1", &["HTTPRoute", "BackendTLSPolicy"]);
+        world.life.clusters.gateway.lock().unwrap().take();
         let mut password_labels = labels.clone();
         password_labels["kaniop.rs/secret-type"] = json!("admin-passwords");
         for (name, labels, owner) in [

@@ -1,15 +1,17 @@
-//! What wakes the loop: the Kanidm itself, its children, its pods, its TLS Secret, and news of its server. Secrets and pods are watched as
-//! metadata only; what is in them is read by name when it is needed.
+//! What wakes the loop: the Kanidm itself, its children, its pods and claims, its TLS Secret, and news of its server. Secrets, pods and claims are
+//! watched as metadata only; what is in them is read by name when it is needed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kaniop_api::Kanidm;
-use kaniop_core::cluster::{labels, names};
+use kaniop_core::cluster::{labels, tls};
 use kube::api::Api;
 use kube::core::PartialObjectMeta;
 use kube::runtime::controller::{self, Controller};
@@ -40,7 +42,12 @@ pub(super) fn controller(
         .graceful_shutdown_on(stop)
         .owns(api::<StatefulSet>(ctx), ours.clone())
         .owns(api::<Service>(ctx), ours.clone())
-        .watches(api::<PartialObjectMeta<Pod>>(ctx), ours, |pod| of_pod(&pod))
+        .owns(api::<Ingress>(ctx), ours.clone())
+        .owns(api::<NetworkPolicy>(ctx), ours.clone())
+        .owns(api::<PodDisruptionBudget>(ctx), ours.clone())
+        .owns(api::<Deployment>(ctx), ours.clone())
+        .watches(api::<PartialObjectMeta<Pod>>(ctx), ours.clone(), |pod| labelled(&pod))
+        .watches(api::<PartialObjectMeta<PersistentVolumeClaim>>(ctx), ours, |claim| labelled(&claim))
         .watches(api::<PartialObjectMeta<Secret>>(ctx), watcher::Config::default(), move |secret| {
             of_secret(&kanidms, &secret)
         })
@@ -58,9 +65,10 @@ where
     }
 }
 
-fn of_pod(pod: &PartialObjectMeta<Pod>) -> Option<ObjectRef<Kanidm>> {
-    let cluster = pod.labels().get(labels::CLUSTER)?;
-    Some(ObjectRef::new(cluster).within(&pod.namespace()?))
+/// The Kanidm that an object's label names: a pod, or a claim, whose volume grows.
+fn labelled<K>(object: &PartialObjectMeta<K>) -> Option<ObjectRef<Kanidm>> {
+    let cluster = object.metadata.labels.as_ref()?.get(labels::CLUSTER)?;
+    Some(ObjectRef::new(cluster).within(object.metadata.namespace.as_deref()?))
 }
 
 /// The Kanidms that take a certificate from this Secret, and the one that owns it.
@@ -72,15 +80,11 @@ fn of_secret(kanidms: &Store<Kanidm>, secret: &PartialObjectMeta<Secret>) -> Vec
     };
     let reads = |kanidm: &Kanidm| {
         let mut external = kanidm.spec.external_replication_nodes.iter().flatten();
-        tls_secret(kanidm) == name || external.any(|node| node.certificate.name == name)
+        tls::secret_name(&kanidm.name_any(), &kanidm.spec) == name || external.any(|node| node.certificate.name == name)
     };
     let concerned = |kanidm: &Kanidm| kanidm.namespace() == secret.namespace() && (reads(kanidm) || owns(kanidm));
     let concerned = kanidms.state_filter(|kanidm| concerned(kanidm));
     concerned.iter().map(|kanidm| ObjectRef::from_obj(kanidm.as_ref())).collect()
-}
-
-fn tls_secret(kanidm: &Kanidm) -> String {
-    kanidm.spec.tls_secret_name.clone().unwrap_or_else(|| names::tls_secret(&kanidm.name_any()))
 }
 
 /// The Kanidms whose server answers in another way than in their last pass.

@@ -1,7 +1,10 @@
 //! `kaniop node …`: the helper inside a server's pod, whose image holds nothing but the server. It answers in JSON on stdout, errors too, and is
 //! started by the kubelet (install, ready) or through the API server (the others). It never speaks to Kubernetes or over the network.
 
+mod backups;
 mod install;
+mod on_demand;
+mod proofs;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -45,6 +48,10 @@ enum Command {
         #[arg(required = true)]
         names: Vec<String>,
     },
+    /// Tell every file in the folder of backups, and what it proves.
+    Backups(backups::Backups),
+    /// Make a backup beside the server, prove it, and tell it.
+    Backup(on_demand::Backup),
 }
 
 /// Does what is asked and prints the answer.
@@ -61,6 +68,8 @@ pub fn run(node: Node) -> ExitCode {
         Command::Report => print(&answer(runtime.block_on(report(socket)))),
         Command::RenewCertificate => print(&answer(runtime.block_on(renew_certificate(socket)))),
         Command::RecoverAccounts { names } => print(&answer(runtime.block_on(recover_accounts(socket, &names)))),
+        Command::Backups(asked) => print(&answer(backups::backups(&asked))),
+        Command::Backup(asked) => print(&answer(on_demand::on_demand(&asked))),
     }
 }
 

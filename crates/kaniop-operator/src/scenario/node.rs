@@ -37,6 +37,10 @@ pub(crate) struct Held {
     pub(crate) accounts: BTreeSet<String>,
     /// Login attempts.
     pub(crate) logins: usize,
+    /// What the node helper says of backups: a listing, or nothing, and then it fails.
+    pub(crate) backups: Option<Value>,
+    /// How often it was asked for them.
+    pub(crate) asked_for_backups: usize,
     /// The lease that is lost when the tokens are listed.
     pub(crate) lapse: Option<Guard>,
     sessions: BTreeSet<String>,
@@ -96,6 +100,12 @@ impl Node {
                 held.passwords.extend(made.clone());
                 held.sessions.clear();
                 json!({"ok": made})
+            }
+            ["/kaniop/kaniop", "node", "backups", "--patience", _] => {
+                held.asked_for_backups += 1;
+                held.backups
+                    .clone()
+                    .map_or_else(|| json!({"error": "the disk is gone"}), |listing| json!({"ok": listing}))
             }
             other => json!({"error": format!("unknown: {other:?}")}),
         }

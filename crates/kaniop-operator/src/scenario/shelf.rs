@@ -36,6 +36,8 @@ pub(crate) struct Held {
     pub(crate) refuse: Option<(u16, &'static str)>,
     /// Refuse every write to this path, as a quota does.
     pub(crate) full: Option<String>,
+    /// Refuse to show this path, as a role does that lacks the right.
+    pub(crate) hidden: Option<String>,
     /// Fail whatever is asked of StatefulSets.
     pub(crate) broken: bool,
     /// Refuse to start processes in pods, with this status.
@@ -225,6 +227,9 @@ impl Held {
         }
         if self.broken && path.contains("/statefulsets") {
             return refused(500, "InternalError");
+        }
+        if method == Method::GET && self.hidden.as_deref() == Some(path) {
+            return refused(403, "Forbidden");
         }
         if method == Method::GET {
             return match self.objects.get(path) {

@@ -55,6 +55,10 @@ impl Timer {
 
     /// Makes backups until the task is aborted.
     pub async fn run(self, running: Arc<Running>, mut reloads: broadcast::Receiver<()>) {
+        // The first backup may be long after, and somebody may look before.
+        if let Err(error) = std::fs::create_dir_all(&self.plan.path) {
+            tracing::error!(path = %self.plan.path.display(), %error, "the folder of backups cannot be made");
+        }
         for slot in self.schedule.upcoming(Utc) {
             let wait = (slot - Utc::now()).to_std().unwrap_or_default();
             tracing::info!(next = %slot, path = %self.plan.path.display(), "the next online backup is planned");

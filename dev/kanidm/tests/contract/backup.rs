@@ -15,8 +15,10 @@ pub fn read(path: &Path) -> Option<Value> {
 }
 
 fn backups(site: &Site) -> Vec<PathBuf> {
+    // The server makes the folder when it has started.
     let mut files: Vec<PathBuf> = std::fs::read_dir(site.path("backups"))
-        .unwrap()
+        .into_iter()
+        .flatten()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("backup-"))
         .collect();
@@ -25,7 +27,6 @@ fn backups(site: &Site) -> Vec<PathBuf> {
 }
 
 fn every_second(site: &Site, versions: usize) {
-    std::fs::create_dir(site.path("backups")).unwrap();
     let folder = site.path("backups");
     site.configure(&format!(
         "[online_backup]\npath = \"{}\"\nschedule = \"* * * * * * *\"\nversions = {versions}",

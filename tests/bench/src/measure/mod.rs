@@ -1,9 +1,10 @@
-//! The measurements, in their order: (a) the bare rate, then three stages with more and more objects.
+//! The measurements, in their order: (a) the bare rate, (h) proving a backup, then three stages with more and more objects.
 
 mod bare;
 mod change;
 mod dead;
 mod fill;
+mod prove;
 mod rest;
 mod restart;
 
@@ -41,6 +42,9 @@ pub(crate) async fn all(programs: &Programs, scale: &Scale, only: &[char], repor
     let cluster = stage::connect().await?;
     let mut run = Run { programs, scale, only, report };
     bare::measure(&mut run).await?;
+    if run.wants('h') {
+        prove::measure(&mut run).await?;
+    }
     let mut fewest = None;
     let [_, filled, many] = scale.sizes;
     for (size, bar) in scale.sizes.into_iter().zip(MEMORY) {

@@ -9,6 +9,7 @@ use kaniop_e2e::server::Bystander;
 use kaniop_e2e::{example, setting};
 use serde_json::{Value, json};
 
+mod cluster;
 mod crash;
 mod credentials;
 mod drift;

@@ -5,24 +5,23 @@ use std::collections::BTreeMap;
 use kaniop_e2e::certificate::Authority;
 use kaniop_e2e::cluster::Cluster;
 use kaniop_e2e::server::Bystander;
-use kaniop_e2e::{PATIENCE, condition, eventually};
+use kaniop_e2e::{PATIENCE, condition, eventually, example, setting};
 use serde_json::{Value, json};
 
-use super::{kanidm, person};
+use super::person;
 
 const PRIMARY: &str = "idm-main-0";
 
-/// A Kanidm whose nodes live on claims, in two groups.
-fn replicated(space: &str, host: &str, main: i32, edge: i32) -> Value {
-    let mut object = kanidm(space, "idm", host);
-    object["spec"]["replicaGroups"] = json!([
-        {"name": "main", "replicas": main, "primaryNode": true},
-        {"name": "edge", "replicas": edge, "role": "write_replica_no_ui"},
-    ]);
-    object["spec"]["storage"] = json!({"volumeClaimTemplate": {"spec": {
-        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "64Mi"}}}}});
+/// The example, elsewhere and with this many nodes.
+fn replicated(space: &str, host: &str, edge: i32) -> Value {
+    let mut object = example("examples/replicated").remove(1);
+    object["metadata"]["namespace"] = space.into();
+    let spec = &mut object["spec"];
+    spec["domain"] = host.into();
+    spec["image"] = setting("KANIOP_KANIDM_IMAGE").into();
+    spec["replicaGroups"][1]["replicas"] = edge.into();
     // The servers look for changes more often than they would by themselves.
-    object["spec"]["env"] = json!([{"name": "KANIDM_REPLICATION_TASK_POLL_INTERVAL", "value": "1"}]);
+    spec["env"] = json!([{"name": "KANIDM_REPLICATION_TASK_POLL_INTERVAL", "value": "1"}]);
     object
 }
 
@@ -53,7 +52,7 @@ async fn shows(cluster: &Cluster, (space, host): (&str, &str), pod: &str, person
 async fn nodes_of_two_groups_share_one_domain_and_exchange_changes_in_both_directions() {
     let (cluster, space, host) = (Cluster::connect().await, "e2e-two-groups", "idm.two-groups.test");
     begin(&cluster, space, host).await;
-    cluster.apply(&replicated(space, host, 1, 1)).await;
+    cluster.apply(&replicated(space, host, 1)).await;
     cluster.apply(&person(space, "alice", "idm", "Alice")).await;
     let ready = cluster.ready("Kanidm", space, "idm").await;
     cluster.ready("KanidmPersonAccount", space, "alice").await;
@@ -74,7 +73,7 @@ async fn nodes_of_two_groups_share_one_domain_and_exchange_changes_in_both_direc
     // A third and a fourth node cost the primary one restart, and the other secondary none; taking them away again too.
     for (edge, nodes) in [(3, 4), (1, 2), (3, 4)] {
         let before = pods(&cluster, space).await;
-        cluster.apply(&replicated(space, host, 1, edge)).await;
+        cluster.apply(&replicated(space, host, edge)).await;
         cluster.ready("Kanidm", space, "idm").await;
         let after = eventually("as many pods as nodes", PATIENCE, || async {
             let now = pods(&cluster, space).await;
@@ -90,10 +89,45 @@ async fn nodes_of_two_groups_share_one_domain_and_exchange_changes_in_both_direc
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
+async fn pods_that_are_killed_and_come_back_at_other_addresses_go_on_replicating() {
+    let (cluster, space, host) = (Cluster::connect().await, "e2e-killed-pods", "idm.killed-pods.test");
+    begin(&cluster, space, host).await;
+    cluster.apply(&replicated(space, host, 1)).await;
+    cluster.ready("Kanidm", space, "idm").await;
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for round in 0..3 {
+        let mut killed = vec![PRIMARY, "idm-edge-0"];
+        random.shuffle(&mut killed);
+        killed.truncate(random.usize(1..=2));
+        let before = pods(&cluster, space).await;
+        for pod in &killed {
+            cluster.api("Pod", space).delete(pod, &Default::default()).await.unwrap();
+        }
+        eventually("other pods", PATIENCE, || async {
+            let now = pods(&cluster, space).await;
+            if killed.iter().all(|pod| now.get(*pod).is_some_and(|uid| *uid != before[*pod])) {
+                Ok(())
+            } else {
+                Err(now)
+            }
+        })
+        .await;
+        cluster.ready("Kanidm", space, "idm").await;
+        let name = format!("dora-{round}");
+        cluster.apply(&person(space, &name, "idm", "Dora")).await;
+        shows(&cluster, (space, host), "idm-edge-0", &name, "Dora").await;
+    }
+    cluster.delete_namespace(space, PATIENCE).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
 async fn an_emptied_primary_beside_a_living_replica_is_blocked_and_the_replica_keeps_its_people() {
     let (cluster, space, host) = (Cluster::connect().await, "e2e-emptied", "idm.emptied.test");
     begin(&cluster, space, host).await;
-    cluster.apply(&replicated(space, host, 1, 1)).await;
+    cluster.apply(&replicated(space, host, 1)).await;
     cluster.apply(&person(space, "bob", "idm", "Bob")).await;
     cluster.ready("Kanidm", space, "idm").await;
     cluster.ready("KanidmPersonAccount", space, "bob").await;

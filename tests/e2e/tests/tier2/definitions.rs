@@ -53,8 +53,8 @@ async fn strictly(cluster: &kaniop_e2e::cluster::Cluster, object: &Value) -> (u1
 async fn every_example_is_taken_in_any_order_without_an_unknown_field() {
     let cluster = cluster().await;
     // The others are additions to the first: its namespace is there by then.
-    for folder in
-        ["quickstart", "machines", "single-sign-on", "automation", "takeover"].map(|name| format!("examples/{name}"))
+    for folder in ["quickstart", "replicated", "machines", "single-sign-on", "automation", "takeover", "ingress"]
+        .map(|name| format!("examples/{name}"))
     {
         let all = example(&folder);
         let (spaces, mut rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|object| object["kind"] == "Namespace");

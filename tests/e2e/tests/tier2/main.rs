@@ -10,7 +10,9 @@ use kaniop_e2e::{condition, eventually};
 use serde_json::Value;
 
 mod definitions;
+mod network;
 mod operator;
+mod pods;
 mod rules;
 
 /// How long the API server may take for anything.

@@ -12,13 +12,13 @@ use kube::ResourceExt;
 use super::{SOON, cluster, minimal, space};
 
 /// A running operator that watches one namespace; killed when it is dropped.
-struct Operator {
+pub(super) struct Operator {
     child: Child,
     name: String,
 }
 
 impl Operator {
-    fn start(space: &str, name: &str) -> Self {
+    pub(super) fn start(space: &str, name: &str) -> Self {
         let log = PathBuf::from(setting("KANIOP_LOGS")).join(format!("{name}.log"));
         let log = File::create(&log).unwrap();
         let child = Command::new(setting("KANIOP_BINARY"))

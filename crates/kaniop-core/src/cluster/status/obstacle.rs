@@ -4,9 +4,10 @@ use super::super::pods::Trouble;
 use super::super::tls::Usable;
 use super::super::validate::{ValidatedCluster, in_words};
 use super::{Access, Obstacle, TlsSeen, World};
+use crate::condition::Truth;
 use crate::reason::Reason;
 
-/// The first thing that keeps the Kanidm from being Ready.
+/// The first thing that keeps the servers from being Ready.
 pub(super) fn obstacle(world: &World<'_>) -> Option<Obstacle> {
     if world.kanidm.spec.paused {
         return Some(Obstacle::known(
@@ -55,6 +56,15 @@ pub(super) fn obstacle(world: &World<'_>) -> Option<Obstacle> {
         );
         Obstacle::known(Reason::InvalidSpec, message)
     })
+}
+
+/// All that is missing beside servers that have no obstacle themselves, under the first reason that is known for certain.
+pub(super) fn left_out(missing: &[Obstacle]) -> Option<Obstacle> {
+    let known = missing.iter().find(|obstacle| obstacle.truth == Truth::False);
+    let first = known.or(missing.first())?;
+    let whys: Vec<_> = missing.iter().map(|obstacle| obstacle.message.as_str()).collect();
+    let message = format!("The server runs, but something beside it is not as the spec says. {}", whys.join(" "));
+    Some(Obstacle { message, ..first.clone() })
 }
 
 fn tls(world: &World<'_>, cluster: &ValidatedCluster) -> Option<Obstacle> {

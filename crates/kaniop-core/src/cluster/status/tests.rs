@@ -1,4 +1,5 @@
 use super::*;
+use crate::cluster::gateway::Installed;
 use crate::cluster::pods::Trouble;
 use crate::cluster::{Child, Surroundings, build, template_hash, validate};
 
@@ -6,7 +7,9 @@ struct Scene {
     kanidm: Kanidm,
     refusals: Vec<Refusal>,
     refused: Vec<Refusal>,
+    growing: Vec<String>,
     blocked: Option<Obstacle>,
+    left_out: Vec<Obstacle>,
     tls: TlsSeen,
     pods: Vec<PodSeen>,
     nodes: Vec<NodeSeen>,
@@ -29,7 +32,9 @@ spec: {domain: idm.example.com, replicaGroups: [{name: default, replicas: 1}]}
         kanidm: serde_norway::from_str(yaml).unwrap(),
         refusals: vec![],
         refused: vec![],
+        growing: vec![],
         blocked: None,
+        left_out: vec![],
         tls: TlsSeen::Usable(tls),
         pods: vec![],
         nodes: vec![],
@@ -70,6 +75,7 @@ impl Scene {
             helper_image: "kaniop",
             tls_hash: Some("h"),
             live: &[],
+            gateway: Installed::default(),
             domain: Some(Uuid::from_u128(7)),
             certificates: &certificates,
             primary_serves: true,
@@ -83,7 +89,9 @@ impl Scene {
             kanidm: &self.kanidm,
             cluster: if self.refusals.is_empty() { Ok(&cluster) } else { Err(&self.refusals) },
             refused: &self.refused,
+            growing: &self.growing,
             blocked: self.blocked.clone(),
+            left_out: &self.left_out,
             tls: self.tls.clone(),
             wanted: &wanted,
             pods: &self.pods,
@@ -93,6 +101,7 @@ impl Scene {
             admin_secret: self.admin_secret,
             domain: Some((Uuid::from_u128(7), self.verdict)),
             access: self.access.clone(),
+            backup: backup::Report::default(),
         };
         status(&world, at(now))
     }
@@ -218,6 +227,27 @@ fn a_change_that_cannot_be_made_is_told_although_the_server_answers() {
 }
 
 #[test]
+fn what_is_missing_beside_the_servers_is_told_last_and_all_of_it() {
+    let unknown = Obstacle::unknown(Reason::ConnectionFailed, "Ingress 'idm' is tried again.");
+    let known = Obstacle::known(Reason::GatewayApiMissing, "Install it.");
+    let scene = healthy().with(|s| s.left_out = vec![unknown.clone(), known.clone()]);
+    let (verdict, message) = scene.says("Ready");
+    assert_eq!(verdict, "False GatewayApiMissing");
+    assert!(message.ends_with("Ingress 'idm' is tried again. Install it."), "{message}");
+    assert_eq!(scene.says("Available").0, "True Ready");
+    assert_eq!(scene.says("Progressing").0, "False GatewayApiMissing");
+    let only_unknown = healthy().with(|s| s.left_out = vec![unknown]);
+    assert_eq!(only_unknown.says("Ready").0, "Unknown ConnectionFailed");
+    let outdated = healthy().with(|s| {
+        s.left_out = vec![known];
+        s.pods[0].template_hash = Some("older".to_owned());
+    });
+    assert_eq!(outdated.says("Progressing").0, "True RollingOut", "it keeps no server from being restarted");
+    let down = scene.with(|s| s.pods[0].ready = false);
+    assert_eq!(down.says("Ready").0, "False PodsNotReady");
+}
+
+#[test]
 fn a_pod_of_an_older_template_is_progress_to_be_made() {
     let scene = healthy().with(|s| s.pods[0].template_hash = Some("older".to_owned()));
     assert_eq!(scene.says("Progressing").0, "True RollingOut");
@@ -271,4 +301,17 @@ fn a_users_image_is_kept_only_once_it_served_and_a_default_at_once() {
         scene.pods[0].ready = true;
         assert_eq!(image(&scene).as_deref(), Some("kanidm/server:typo"));
     }
+}
+
+#[test]
+fn volumes_that_grow_are_progress_of_a_server_that_is_ready() {
+    let scene =
+        healthy().with(|scene| scene.growing = vec!["Claim 'a' grows.".to_owned(), "Claim 'b' too.".to_owned()]);
+    assert_eq!(scene.says("Ready").0, "True Ready");
+    let expected = ("True VolumesGrowing".to_owned(), "Claim 'a' grows. Claim 'b' too.".to_owned());
+    assert_eq!(scene.says("Progressing"), expected);
+    let outdated = scene.with(|scene| scene.pods[0].template_hash = None);
+    let (verdict, message) = outdated.says("Progressing");
+    assert_eq!(verdict, "True RollingOut");
+    assert!(message.ends_with("idm-default-0. Claim 'a' grows. Claim 'b' too."), "{message}");
 }

@@ -10,9 +10,9 @@ use crate::scenario::node::Node;
 use crate::scenario::{Faults, Side};
 use crate::targets::{Health, ObjectKey};
 
-struct Scene {
-    shelf: Shelf,
-    node: Node,
+pub(super) struct Scene {
+    pub(super) shelf: Shelf,
+    pub(super) node: Node,
     faults: Arc<Faults>,
 }
 
@@ -22,12 +22,12 @@ fn idm() -> ObjectKey {
 
 impl Scene {
     /// Everything up to a server that has started: what Kubernetes itself would bring about.
-    async fn with_a_started_server() -> Self {
+    pub(super) async fn with_a_started_server() -> Self {
         Self::with_a_started_server_on(Json::Null).await
     }
 
     /// The same, with its database on this storage.
-    async fn with_a_started_server_on(storage: Json) -> Self {
+    pub(super) async fn with_a_started_server_on(storage: Json) -> Self {
         let faults = Arc::new(Faults::none());
         let node = Node::start(faults.clone()).await;
         let scene = Self { shelf: Shelf::before(node.clone(), faults.clone()), node, faults };
@@ -49,7 +49,7 @@ impl Scene {
         self.shelf.put(&path, json!({"metadata": {"name": name, "labels": {"kanidm.kaniop.rs/cluster": "idm"}}}));
     }
 
-    fn start_pod(&self, run: &str) {
+    pub(super) fn start_pod(&self, run: &str) {
         let set = self.shelf.get(STATEFULSET).unwrap();
         let hash = &set["spec"]["template"]["metadata"]["annotations"]["kanidm.kaniop.rs/template-hash"];
         self.shelf.put(
@@ -70,17 +70,17 @@ impl Scene {
         );
     }
 
-    async fn pass(&self, life: &Life) -> Result<Action, Error> {
+    pub(super) async fn pass(&self, life: &Life) -> Result<Action, Error> {
         let kanidm: Kanidm = serde_json::from_value(self.shelf.get(KANIDM).unwrap()).unwrap();
         life.pass(&kanidm).await
     }
 
-    async fn begin(&self) -> Life {
+    pub(super) async fn begin(&self) -> Life {
         Life::begin(self.shelf.connected_client().await)
     }
 
     /// Passes until the server has answered and the Kanidm is Ready, woken as the controller would be. A new life finds it Ready.
-    async fn until_ready(&self, life: &Life) {
+    pub(super) async fn until_ready(&self, life: &Life) {
         let mut news = life.clusters.ctx.targets.subscribe();
         for _ in 0..100 {
             let again = self.pass(life).await.unwrap();
@@ -122,7 +122,7 @@ impl Scene {
         (held.resets, held.logins)
     }
 
-    fn events(&self) -> Vec<String> {
+    pub(super) fn events(&self) -> Vec<String> {
         std::mem::take(&mut self.shelf.held.lock().unwrap().events)
     }
 }
