@@ -21,25 +21,30 @@ impl Pass<'_> {
             next.replicas_cleared = true;
             return Break(persist(next));
         }
+        self.all_are_let_in(target, plan)?;
+        self.every_node_serves(plan)?;
+        Continue(persist(self.saved.entering(Phase::Resuming, self.now)))
+    }
+
+    /// The primary alone until it serves, then the others. Begun anew when the claim had to be taken again: nobody knows what became of the servers
+    /// meanwhile.
+    fn all_are_let_in(&self, target: &Target, plan: &RestorePlan) -> Flow<()> {
         if target.servers == Servers::All && self.is_ours(target.claim.as_deref()) {
             self.hold(target, Servers::All)?;
-            self.scaled(&all(plan))?;
-            self.every_node_serves(plan)?;
-            return Continue(persist(self.saved.entering(Phase::Resuming, self.now)));
+            return self.scaled(&all(plan));
         }
         self.hold(target, Servers::Primary)?;
         self.scaled(&primary_alone(plan))?;
         if !self.guards.allow(Guard::PrimaryServesFirst, false) {
             self.serve(std::slice::from_ref(&plan.primary))?;
         }
-        Continue(Decision::Act(vec![Effect::Allow { servers: Servers::All, version: target.version.clone() }]))
+        Break(Decision::Act(vec![Effect::Allow { servers: Servers::All, version: target.version.clone() }]))
     }
 
     pub(super) fn resuming(&self, target: &Target) -> Flow<Decision> {
         let plan = self.plan()?;
         if !self.guards.allow(Guard::ReleaseIsPersisted, self.saved.credentials_renewed) {
-            self.hold(target, Servers::All)?;
-            self.scaled(&all(plan))?;
+            self.all_are_let_in(target, plan)?;
             self.credentials()?;
             self.every_node_serves(plan)?;
             let mut next = self.saved.clone();
