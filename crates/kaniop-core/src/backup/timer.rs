@@ -35,7 +35,7 @@ mod tests {
         let yaml = format!(
             "{{apiVersion: kaniop.rs/v1beta1, kind: Kanidm, metadata: {{name: idm, namespace: default}}, spec: {{domain: a.example.com, \
              replicaGroups: [{{name: a, replicas: 2, primaryNode: true}}], \
-             storage: {{volumeClaimTemplate: {{spec: {{resources: {{requests: {{storage: 1Gi}}}}}}}}}}, {spec}}}}}"
+             storage: {{volumeClaimTemplate: {{spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}}}, {spec}}}}}"
         );
         validate(&serde_norway::from_str(&yaml).unwrap()).unwrap()
     }
