@@ -11,16 +11,20 @@
   - apiGroups: [""]
     resources: [namespaces]
     verbs: [list, watch]
+  # Whether volumes can grow; where it may not be read, the API server's refusal is told instead.
+  - apiGroups: ["storage.k8s.io"]
+    resources: [storageclasses]
+    verbs: [get]
 {{- end }}
 {{- define "kaniop.rules.watched" }}
   # In a namespace that ends, objects are released even when their server does not answer.
   - apiGroups: [""]
     resources: [namespaces]
     verbs: [get]
-  # A primary that came back empty is not set up anew while another claim may hold the domain.
+  # A larger size in the spec is asked of the claims that exist, none is ever deleted; and a primary that came back empty is not set up anew while another claim may hold the domain.
   - apiGroups: [""]
     resources: [persistentvolumeclaims]
-    verbs: [list]
+    verbs: [list, watch, patch]
   # Servers are watched, and restarted one by one: rollouts are the operator's, so it deletes the pod that is next.
   - apiGroups: [""]
     resources: [pods]
@@ -37,6 +41,10 @@
   - apiGroups: [""]
     resources: [services]
     verbs: [get, list, watch, create, patch, delete]
+  # What serves beside the servers; one that is not wanted any more is removed.
+  - apiGroups: ["apps"]
+    resources: [deployments]
+    verbs: [get, list, watch, create, patch, delete]
   # One for each replica group; one whose group is gone is deleted when it has no pods left.
   - apiGroups: ["apps"]
     resources: [statefulsets]
@@ -45,6 +53,10 @@
   - apiGroups: ["events.k8s.io"]
     resources: [events]
     verbs: [create, patch]
+  # How clients reach the servers through a Gateway; the kinds may be installed later.
+  - apiGroups: ["gateway.networking.k8s.io"]
+    resources: [backendtlspolicies, httproutes]
+    verbs: [get, list, create, patch, delete]
   # What users write; patch sets and removes the finalizer.
   - apiGroups: ["kaniop.rs"]
     resources: [kanidmgroups, kanidmoauth2clients, kanidmpersonaccounts, kanidms, kanidmserviceaccounts]
@@ -57,6 +69,14 @@
   - apiGroups: ["kaniop.rs"]
     resources: [kanidmgroups/status, kanidmoauth2clients/status, kanidmpersonaccounts/status, kanidms/status, kanidmserviceaccounts/status]
     verbs: [patch]
+  # How clients reach the servers, and who else may.
+  - apiGroups: ["networking.k8s.io"]
+    resources: [ingresses, networkpolicies]
+    verbs: [get, list, watch, create, patch, delete]
+  # Machines are emptied one by one without stopping all servers at once.
+  - apiGroups: ["policy"]
+    resources: [poddisruptionbudgets]
+    verbs: [get, list, watch, create, patch, delete]
 {{- end }}
 {{- define "kaniop.rules.own" }}
   # One operator acts at a time.

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::Value;
 
-use crate::{Kanidm, KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmServiceAccount};
+use crate::{Kanidm, KanidmGroup, KanidmOAuth2Client, KanidmPersonAccount, KanidmRestore, KanidmServiceAccount};
 
 /// Every CustomResourceDefinition, in the order in which the documents list them.
 ///
@@ -17,6 +17,7 @@ pub fn all() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
         KanidmPersonAccount::crd(),
         KanidmOAuth2Client::crd(),
         KanidmServiceAccount::crd(),
+        KanidmRestore::crd(),
     ];
     all.into_iter().map(polished).collect()
 }
@@ -79,6 +80,7 @@ mod tests {
                 "KanidmPersonAccount kanidmpersonaccounts person",
                 "KanidmOAuth2Client kanidmoauth2clients oauth2",
                 "KanidmServiceAccount kanidmserviceaccounts kanidmsa",
+                "KanidmRestore kanidmrestores idmrestore",
             ]
         );
     }

@@ -8,6 +8,7 @@ pub mod group;
 pub mod kanidm;
 pub mod oauth2;
 pub mod person;
+pub mod restore;
 pub mod service_account;
 pub mod shared;
 
@@ -15,6 +16,7 @@ pub use group::{KanidmGroup, KanidmGroupSpec};
 pub use kanidm::{Kanidm, KanidmSpec, KanidmStatus};
 pub use oauth2::{KanidmOAuth2Client, KanidmOAuth2ClientSpec};
 pub use person::{KanidmPersonAccount, KanidmPersonAccountSpec};
+pub use restore::{KanidmRestore, KanidmRestoreSpec, KanidmRestoreStatus};
 pub use service_account::{KanidmServiceAccount, KanidmServiceAccountSpec};
 pub use shared::{IdentityStatus, KanidmRef};
 

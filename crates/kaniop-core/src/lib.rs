@@ -13,3 +13,4 @@ pub mod name;
 pub mod picture;
 pub mod rbac;
 pub mod reason;
+pub mod restore;

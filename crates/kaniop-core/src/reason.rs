@@ -140,6 +140,32 @@ reasons! {
     VolumesGrowing,
     /// The account's time has not come.
     NotYetValid,
+    /// The restore has not been looked at yet.
+    Pending,
+    /// The restore is being checked; nothing is touched yet.
+    Validating,
+    /// The servers are being stopped and the backup is proven once more. A failure up to here is undone.
+    Quiescing,
+    /// The database of the primary is being replaced.
+    RestoringPrimary,
+    /// The restored database is being compared with the backup.
+    Verifying,
+    /// Older databases are discarded and the servers are started: the primary first, then the others.
+    RebuildingReplicas,
+    /// Credentials that the backup brought back are being replaced.
+    Resuming,
+    /// The restore is over and was successful.
+    Completed,
+    /// The restore is over and was not successful.
+    Failed,
+    /// The restored data is served.
+    RestoreCompleted,
+    /// The restored data is not served (yet).
+    RestoreNotCompleted,
+    /// The restore failed; the message says what to do.
+    RestoreFailed,
+    /// The restore has not failed.
+    NoRestoreFailure,
     /// The account's time is over.
     Expired,
     /// The account can be used now, as far as its dates go.

@@ -7,8 +7,12 @@ mod changes;
 mod fields;
 #[path = "cluster/growth.rs"]
 mod growth;
+#[path = "cluster/network.rs"]
+mod network;
 #[path = "cluster/pods.rs"]
 mod pods;
+#[path = "cluster/replication.rs"]
+mod replication;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Secret;
@@ -336,9 +340,6 @@ fn one_wrong_field_is_named_with_the_way_out() {
         assert!(refusals[0].to_string().contains(said), "{refusals:?}");
     }
 }
-
-#[path = "cluster/network.rs"]
-mod network;
 
 mod every_valid_spec {
     use super::*;

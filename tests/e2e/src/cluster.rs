@@ -174,6 +174,9 @@ fn resource(kind: &str) -> ApiResource {
         "StatefulSet" => ("apps", "v1"),
         "Ingress" | "NetworkPolicy" => ("networking.k8s.io", "v1"),
         "PodDisruptionBudget" => ("policy", "v1"),
+        "HTTPRoute" => ("gateway.networking.k8s.io", "v1"),
+        // The version before the newest, which the operator has to find out.
+        "BackendTLSPolicy" => ("gateway.networking.k8s.io", "v1alpha3"),
         "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1"),
         "Lease" => ("coordination.k8s.io", "v1"),
         "StorageClass" => ("storage.k8s.io", "v1"),

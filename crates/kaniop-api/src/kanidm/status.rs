@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::backup::BackupStatus;
 
+use crate::restore::Maintenance;
+
 /// What is known of a Kanidm. Every field is optional, so that an older status still reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -47,6 +49,9 @@ pub struct KanidmStatus {
     /// UUID of the domain, as the server said it first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain_uuid: Option<String>,
+    /// The restore that has claimed this Kanidm, once nothing else changes the cluster any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<Maintenance>,
     /// Pod of the primary, from when its domain is known: which one it is cannot be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary_node: Option<String>,

@@ -16,7 +16,7 @@ pub mod names;
 mod network_policy;
 pub mod nodes;
 pub mod origin;
-mod pod;
+pub(crate) mod pod;
 pub mod pods;
 mod probes;
 mod quantity;

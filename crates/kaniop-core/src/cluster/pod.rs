@@ -209,7 +209,7 @@ fn environment(asked: &[EnvVar], makes_backups: bool) -> Vec<EnvVar> {
 }
 
 /// What *restricted* asks of a pod, and a group of its own so that any volume driver makes the data writable.
-fn hardened() -> PodSecurityContext {
+pub(crate) fn hardened() -> PodSecurityContext {
     PodSecurityContext {
         run_as_non_root: Some(true),
         run_as_user: Some(NOBODY),
@@ -222,7 +222,7 @@ fn hardened() -> PodSecurityContext {
 }
 
 /// What *restricted* asks of a container, and a root file system that cannot be written.
-fn confined() -> SecurityContext {
+pub(crate) fn confined() -> SecurityContext {
     SecurityContext { read_only_root_filesystem: Some(true), ..merge::restricted() }
 }
 
@@ -238,7 +238,7 @@ fn secret_volume(name: &str, secret: String, mode: i32) -> Volume {
     }
 }
 
-fn mount(volume: &str, path: &str, read_only: bool) -> VolumeMount {
+pub(crate) fn mount(volume: &str, path: &str, read_only: bool) -> VolumeMount {
     VolumeMount {
         name: volume.to_owned(),
         mount_path: path.to_owned(),

@@ -159,6 +159,7 @@ pub fn status(world: &World<'_>, now: Timestamp) -> KanidmStatus {
             Some((uuid, Verdict::First | Verdict::Replaced)) => Some(uuid.to_string()),
             Some((_, Verdict::Same | Verdict::Mismatch)) | None => old.domain_uuid,
         },
+        maintenance: old.maintenance,
         primary_node: match (world.cluster, world.domain) {
             (Ok(cluster), Some((_, Verdict::First | Verdict::Replaced | Verdict::Same))) => {
                 Some(cluster.primary.clone())

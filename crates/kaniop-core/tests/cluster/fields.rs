@@ -27,21 +27,7 @@ const KUBERNETES: &[&str] = &[
 ];
 
 /// Fields that are not carried out yet. Whoever carries one out takes it from here; one that is set all the same fails.
-pub(super) const LATER: &[&str] = &[
-    "backup",
-    "domainAppearance",
-    "externalReplicationNodes",
-    "gateway",
-    "hostNetwork",
-    "ingress",
-    "ipFamily",
-    "ldapPortName",
-    "mailSender",
-    "networkPolicy",
-    "podDisruptionBudget",
-    "regionIngress",
-    "replicaGroups[].services",
-];
+pub(super) const LATER: &[&str] = &["domainAppearance", "mailSender"];
 
 /// Every field of the spec, two levels deep, as `outer` or `outer.inner` or `outer[].inner`.
 pub(super) fn fields() -> BTreeSet<String> {

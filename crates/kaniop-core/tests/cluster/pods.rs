@@ -181,7 +181,7 @@ mod whatever_is_added {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 768, ..ProptestConfig::default() })]
 
         #[test]
         fn a_spec_that_is_not_refused_has_every_name_once_and_all_that_is_ours(kanidm in additions()) {

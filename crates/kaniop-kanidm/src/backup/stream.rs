@@ -51,12 +51,12 @@ struct Cells {
     read: Cell<u64>,
     limit: Cell<u64>,
     text: Cell<bool>,
-    last: Cell<u8>,
+    ended: Cell<bool>,
 }
 
 impl Default for Cells {
     fn default() -> Self {
-        Self { read: Cell::new(0), limit: Cell::new(u64::MAX), text: Cell::new(true), last: Cell::new(0) }
+        Self { read: Cell::new(0), limit: Cell::new(u64::MAX), text: Cell::new(true), ended: Cell::new(false) }
     }
 }
 
@@ -76,9 +76,9 @@ impl Meter {
         self.0.limit.set(u64::MAX);
     }
 
-    /// Whether what was read so far ends as a whole object does.
-    pub(super) fn ends_an_object(&self) -> bool {
-        self.0.last.get() == b'}'
+    /// Whether the end was looked for and reached.
+    pub(super) fn ended(&self) -> bool {
+        self.0.ended.get()
     }
 
     /// Whether something was longer than it may be, or was no text.
@@ -127,9 +127,7 @@ impl<R: Read> Read for Metered<R> {
         let count = self.inner.read(buffer)?;
         self.meter.0.read.set(self.meter.read() + count as u64);
         let read = buffer.get(..count).unwrap_or_default();
-        if let Some(last) = read.iter().rfind(|byte| !byte.is_ascii_whitespace()) {
-            self.meter.0.last.set(*last);
-        }
+        self.meter.0.ended.set(count == 0);
         let text = self.is_text(read);
         self.meter.0.text.set(text);
         if self.meter.refused() {

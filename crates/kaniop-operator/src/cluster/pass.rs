@@ -109,7 +109,7 @@ impl Clusters {
             certificates: &known.nodes.certificates,
             gate: Some(&gate),
             renewing: &driven.renewing,
-            backup: self.backups(kanidm, cluster, &servers, may_ask).await,
+            backup: Box::pin(self.backups(kanidm, cluster, &servers, may_ask)).await,
             ..world(kanidm, Ok(cluster), &servers, &progress)
         };
         if !(progress.early && is_told(kanidm, &progress)) {

@@ -15,8 +15,11 @@ use super::Clusters;
 use crate::error::Error;
 use crate::events::Notice;
 
-/// Conditions that are told by an Event of their own: which, when, and as what. Whatever else is wrong with a certificate, `Ready` tells.
-const TOLD: [(&str, fn(&Condition) -> bool, &str); 2] = [
+/// A condition that is told by an Event of its own: which, when, and as what.
+type Told = (&'static str, fn(&Condition) -> bool, &'static str);
+
+/// Conditions that are told by Events. Whatever else is wrong with a certificate, `Ready` tells.
+const TOLD: [Told; 2] = [
     ("UpgradeBlocked", |condition| condition.status == "True", "UpgradeBlocked"),
     ("CertificatesValid", |condition| condition.reason == "CertificateExpiring", "CertificateExpiring"),
 ];

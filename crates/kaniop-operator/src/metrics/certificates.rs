@@ -10,8 +10,11 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 /// By namespace and name of a Kanidm: its Secret, and when the certificate in it ends.
+type Ends = BTreeMap<(String, String), (String, i64)>;
+
+/// What is known of the Kanidms' certificates.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Certificates(Arc<Mutex<BTreeMap<(String, String), (String, i64)>>>);
+pub(super) struct Certificates(Arc<Mutex<Ends>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {

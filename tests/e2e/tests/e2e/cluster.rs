@@ -7,7 +7,7 @@ use std::time::Duration;
 use kaniop_e2e::certificate::Authority;
 use kaniop_e2e::cluster::Cluster;
 use kaniop_e2e::server::Bystander;
-use kaniop_e2e::{PATIENCE, condition, eventually, setting};
+use kaniop_e2e::{PATIENCE, condition, eventually, example, setting};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -136,6 +136,20 @@ async fn a_renewed_certificate_is_served_within_a_minute_and_no_login_fails_mean
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
+async fn a_server_that_logs_everything_is_set_up_like_any_other() {
+    let (cluster, space, host) = (Cluster::connect().await, "e2e-trace", "idm.trace.test");
+    begin(&cluster, space, host).await;
+    let mut object = kanidm(space, "idm", host);
+    object["spec"]["logLevel"] = "trace".into();
+    cluster.apply(&object).await;
+    cluster.ready("Kanidm", space, "idm").await;
+    // With the passwords from its Secret.
+    Bystander::of(&cluster, space, "idm", host).await;
+    cluster.delete_namespace(space, PATIENCE).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
 async fn a_larger_claim_is_asked_for_and_a_smaller_one_is_refused() {
     let (cluster, space, host) = (Cluster::connect().await, "e2e-growth", "idm.growth.test");
     begin(&cluster, space, host).await;
@@ -168,7 +182,10 @@ async fn every_child_that_is_deleted_or_edited_comes_back() {
     let (cluster, space, host) = (Cluster::connect().await, "e2e-children", "idm.children.test");
     begin(&cluster, space, host).await;
     let mut object = lasting(space, host);
-    object["spec"]["ingress"] = json!({});
+    let ways = example("examples/ingress").remove(1);
+    object["spec"]["ingress"] = ways["spec"]["ingress"].clone();
+    assert!(object["spec"]["ingress"].is_object());
+    object["spec"]["tlsSecretName"] = "idm-tls".into();
     object["spec"]["networkPolicy"] = json!({"enabled": true});
     object["spec"]["podDisruptionBudget"] = json!({"enabled": true});
     cluster.apply(&object).await;

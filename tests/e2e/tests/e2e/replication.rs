@@ -20,8 +20,8 @@ fn replicated(space: &str, host: &str, edge: i32) -> Value {
     spec["domain"] = host.into();
     spec["image"] = setting("KANIOP_KANIDM_IMAGE").into();
     spec["replicaGroups"][1]["replicas"] = edge.into();
-    // The servers look for changes more often than they would by themselves.
-    spec["env"] = json!([{"name": "KANIDM_REPLICATION_TASK_POLL_INTERVAL", "value": "1"}]);
+    // The servers look for changes more often than they would by themselves. At one second, Kanidm 1.10 loses each of its own refreshes.
+    spec["env"] = json!([{"name": "KANIDM_REPLICATION_TASK_POLL_INTERVAL", "value": "3"}]);
     object
 }
 
@@ -84,6 +84,41 @@ async fn nodes_of_two_groups_share_one_domain_and_exchange_changes_in_both_direc
         assert_eq!(after["idm-edge-0"], before["idm-edge-0"], "to {edge}");
     }
     shows(&cluster, (space, host), "idm-edge-2", "alice", "Alice").await;
+    cluster.delete_namespace(space, PATIENCE).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
+async fn pods_that_are_killed_and_come_back_at_other_addresses_go_on_replicating() {
+    let (cluster, space, host) = (Cluster::connect().await, "e2e-killed-pods", "idm.killed-pods.test");
+    begin(&cluster, space, host).await;
+    cluster.apply(&replicated(space, host, 1)).await;
+    cluster.ready("Kanidm", space, "idm").await;
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for round in 0..3 {
+        let mut killed = vec![PRIMARY, "idm-edge-0"];
+        random.shuffle(&mut killed);
+        killed.truncate(random.usize(1..=2));
+        let before = pods(&cluster, space).await;
+        for pod in &killed {
+            cluster.api("Pod", space).delete(pod, &Default::default()).await.unwrap();
+        }
+        eventually("other pods", PATIENCE, || async {
+            let now = pods(&cluster, space).await;
+            if killed.iter().all(|pod| now.get(*pod).is_some_and(|uid| *uid != before[*pod])) {
+                Ok(())
+            } else {
+                Err(now)
+            }
+        })
+        .await;
+        cluster.ready("Kanidm", space, "idm").await;
+        let name = format!("dora-{round}");
+        cluster.apply(&person(space, &name, "idm", "Dora")).await;
+        shows(&cluster, (space, host), "idm-edge-0", &name, "Dora").await;
+    }
     cluster.delete_namespace(space, PATIENCE).await;
 }
 

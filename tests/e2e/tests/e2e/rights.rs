@@ -59,7 +59,7 @@ async fn the_operator_may_do_what_its_table_says() {
 async fn the_operator_may_do_nothing_that_would_give_it_more_or_destroy_data() {
     let cluster = Cluster::connect().await;
     let refused = [
-        ("", "persistentvolumeclaims", "get"),
+        ("", "persistentvolumeclaims", "create"),
         ("", "persistentvolumeclaims", "delete"),
         ("", "persistentvolumes", "get"),
         ("", "namespaces", "delete"),
@@ -70,9 +70,9 @@ async fn the_operator_may_do_nothing_that_would_give_it_more_or_destroy_data() {
         ("", "serviceaccounts", "impersonate"),
         ("", "serviceaccounts/token", "create"),
         ("", "users", "impersonate"),
-        ("apps", "deployments", "create"),
+        ("apps", "deployments", "deletecollection"),
         ("apps", "daemonsets", "create"),
-        ("apps", "statefulsets", "delete"),
+        ("apps", "statefulsets", "deletecollection"),
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations", "create"),
         ("apiextensions.k8s.io", "customresourcedefinitions", "patch"),
         ("coordination.k8s.io", "leases", "update"),

@@ -53,10 +53,18 @@ async fn strictly(cluster: &kaniop_e2e::cluster::Cluster, object: &Value) -> (u1
 async fn every_example_is_taken_in_any_order_without_an_unknown_field() {
     let cluster = cluster().await;
     // The others are additions to the first: its namespace is there by then.
-    for folder in ["quickstart", "replicated", "machines", "single-sign-on", "automation", "takeover"]
-        .map(|name| format!("examples/{name}"))
-    {
-        let all = example(&folder);
+    let folders = [
+        "examples/quickstart",
+        "examples/replicated",
+        "examples/machines",
+        "examples/single-sign-on",
+        "examples/automation",
+        "examples/takeover",
+        "examples/ingress",
+        "examples/restore",
+    ];
+    for folder in folders {
+        let all = example(folder);
         let (spaces, mut rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|object| object["kind"] == "Namespace");
         for space in &spaces {
             cluster.apply(space).await;
@@ -127,6 +135,7 @@ async fn the_printed_columns_are_those_of_the_reference() {
         ("kanidmpersonaccounts", vec!["Name", "Kanidm", "Ready", "Reason", "GID", "Valid", "Age"]),
         ("kanidmoauth2clients", vec!["Name", "Kanidm", "Ready", "Reason", "Public", "Secret", "Age"]),
         ("kanidmserviceaccounts", vec!["Name", "Kanidm", "Ready", "Reason", "GID", "Valid", "Age"]),
+        ("kanidmrestores", vec!["Name", "Target", "Phase", "Message", "Age"]),
         ("kanidmgroups", vec!["Name", "Kanidm", "Ready", "Reason", "ManagedBy", "GID", "Age"]),
     ] {
         let request = Request::get(format!("/apis/kaniop.rs/v1beta1/{plural}"))

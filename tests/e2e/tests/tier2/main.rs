@@ -10,6 +10,7 @@ use kaniop_e2e::{condition, eventually};
 use serde_json::Value;
 
 mod definitions;
+mod network;
 mod operator;
 mod pods;
 mod rules;
@@ -57,6 +58,10 @@ fn minimal(kind: &str, namespace: &str, name: &str) -> Value {
         }),
         "KanidmServiceAccount" => serde_json::json!({
             "kanidmRef": {"name": "idm"}, "serviceAccountAttributes": {"displayname": "A program", "entryManagedBy": "idm_admins"},
+        }),
+        "KanidmRestore" => serde_json::json!({
+            "targetRef": {"name": "idm", "uid": "6b1f5a7c-0000-4000-8000-000000000000"},
+            "source": {"local": {"fileName": "backup.json.gz"}}, "restoreImage": "kanidm/server:1.10.5",
         }),
         _ => serde_json::json!({"kanidmRef": {"name": "idm"}, "personAttributes": {"displayname": "A Person"}}),
     };

@@ -190,6 +190,45 @@ async fn wrong_service_accounts_are_refused_with_the_reason() {
 
 #[tokio::test]
 #[ignore = "needs an API server: cargo xtask test"]
+async fn wrong_restores_are_refused_with_the_reason() {
+    let cluster = cluster().await;
+    let space = space(&cluster, "t2-restore-rules").await;
+    let exact = "restoreImage needs an exact tag or a digest";
+    let plain = "fileName must be the plain name of a file in /data/backups";
+    let digest = format!("kanidm/server@sha256:{}", "0".repeat(64));
+    let cases: [(Set, &str, Option<&str>); 12] = [
+        (|s, v| s["restoreImage"] = v, "kanidm/server", Some(exact)),
+        (|s, v| s["restoreImage"] = v, "kanidm/server:latest", Some(exact)),
+        (|s, v| s["restoreImage"] = v, "registry.local:5000/kanidm/server", Some(exact)),
+        (|s, v| s["restoreImage"] = v, "registry.local:5000/kanidm/server:latest", Some(exact)),
+        (|s, v| s["restoreImage"] = v, "registry.local:5000/kanidm/server:1.10.5", None),
+        (|s, v| s["restoreImage"] = v, &digest, None),
+        (|s, v| s["source"]["local"]["fileName"] = v, "../kanidm.db", Some(plain)),
+        (|s, v| s["source"]["local"]["fileName"] = v, "..", Some(plain)),
+        (|s, v| s["source"]["local"]["fileName"] = v, "", Some("fileName")),
+        (|s, v| s["source"]["local"]["fileName"] = v, "backup-2026-11-30T22:50:20.908138768Z.json.gz", None),
+        (|s, v| s["targetRef"]["uid"] = v, "", Some("targetRef.uid")),
+        (|s, v| s["targetRef"]["name"] = v, "", Some("targetRef.name")),
+    ];
+    for (number, (set, value, expected)) in cases.into_iter().enumerate() {
+        let mut restore = minimal("KanidmRestore", &space, &format!("restore-{number}"));
+        set(&mut restore["spec"], value.into());
+        match expected {
+            Some(expected) => refused(&cluster, &restore, expected).await,
+            None => drop(cluster.apply(&restore).await),
+        }
+    }
+    cluster.apply(&minimal("KanidmRestore", &space, "sample")).await;
+    let changes: [Set; 3] =
+        [|s, v| s["targetRef"]["uid"] = v, |s, v| s["source"]["local"]["fileName"] = v, |s, v| s["restoreImage"] = v];
+    for change in changes {
+        let changed = spec("KanidmRestore", &space, |s| change(s, "other:1".into()));
+        refused(&cluster, &changed, "KanidmRestore spec is immutable").await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test"]
 async fn the_longest_lists_that_are_allowed_stay_within_the_cost_of_rules() {
     let cluster = cluster().await;
     let space = space(&cluster, "t2-longest").await;
