@@ -1,3 +1,5 @@
+use kaniop_api::kanidm::UpgradeCheckResult;
+
 use super::*;
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
