@@ -20,7 +20,7 @@ pub fn reload_costs(cluster: &ValidatedCluster, pod: &str, last: Option<Timestam
     if pod != cluster.primary {
         return false;
     }
-    let missed = last.and_then(|last| plan.schedule.next(last)).is_none_or(|due| due <= now);
+    let missed = last.and_then(|last| plan.schedule.next(last)).is_none_or(|due| due < now);
     let mut runs = plan.schedule.after(now);
     let gap = runs.next().zip(runs.next()).map(|(dropped, kept)| kept.duration_since(dropped));
     missed || gap.is_none_or(|gap| gap > SOON)

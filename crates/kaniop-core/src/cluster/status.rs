@@ -28,6 +28,9 @@ use crate::backup;
 use crate::condition::{self, Statement, Truth};
 use crate::reason::Reason;
 
+/// The condition that tells of the certificate.
+pub const CERTIFICATES_VALID: &str = "CertificatesValid";
+
 /// The TLS Secret as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsSeen {

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kaniop_api::Kanidm;
 use kaniop_api::kanidm::KanidmStatus;
 use kaniop_core::cluster::ValidatedCluster;
-use kaniop_core::cluster::status::{TlsSeen, World, status};
+use kaniop_core::cluster::status::{CERTIFICATES_VALID, TlsSeen, World, status};
 use kaniop_core::condition::{self, Statement, Truth};
 use kaniop_core::reason::Reason;
 use kaniop_kanidm::Class;
@@ -21,7 +21,7 @@ type Told = (&'static str, fn(&Condition) -> bool, &'static str);
 /// Conditions that are told by Events. Whatever else is wrong with a certificate, `Ready` tells.
 const TOLD: [Told; 2] = [
     ("UpgradeBlocked", |condition| condition.status == "True", "UpgradeBlocked"),
-    ("CertificatesValid", |condition| condition.reason == "CertificateExpiring", "CertificateExpiring"),
+    (CERTIFICATES_VALID, |condition| condition.reason == "CertificateExpiring", "CertificateExpiring"),
 ];
 
 impl Clusters {

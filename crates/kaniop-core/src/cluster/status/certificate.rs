@@ -33,7 +33,7 @@ pub(super) fn statement(world: &World<'_>, now: Timestamp) -> Option<Statement> 
             }
         },
     };
-    Some(Statement::new("CertificatesValid", truth, reason, message))
+    Some(Statement::new(super::CERTIFICATES_VALID, truth, reason, message))
 }
 
 /// Names of pods, for people.
