@@ -1,11 +1,13 @@
 //! Several nodes on real volumes: one domain, changes in both directions, and no restart without a reason.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use kaniop_e2e::certificate::Authority;
 use kaniop_e2e::cluster::Cluster;
 use kaniop_e2e::server::Bystander;
 use kaniop_e2e::{PATIENCE, condition, eventually, example, setting};
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::person;
@@ -35,6 +37,12 @@ async fn begin(cluster: &Cluster, space: &str, host: &str) {
 async fn pods(cluster: &Cluster, space: &str) -> BTreeMap<String, String> {
     let listed = cluster.api("Pod", space).list(&Default::default()).await.unwrap();
     listed.items.into_iter().map(|pod| (pod.metadata.name.unwrap(), pod.metadata.uid.unwrap())).collect()
+}
+
+fn serves(pod: &DynamicObject) -> bool {
+    let conditions = pod.data["status"]["conditions"].as_array();
+    let mut ready = conditions.into_iter().flatten().filter(|condition| condition["type"] == "Ready");
+    pod.metadata.deletion_timestamp.is_none() && ready.any(|condition| condition["status"] == "True")
 }
 
 /// A value that a node shows, sooner or later.
@@ -84,6 +92,40 @@ async fn nodes_of_two_groups_share_one_domain_and_exchange_changes_in_both_direc
         assert_eq!(after["idm-edge-0"], before["idm-edge-0"], "to {edge}");
     }
     shows(&cluster, (space, host), "idm-edge-2", "alice", "Alice").await;
+    cluster.delete_namespace(space, PATIENCE).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
+async fn a_change_of_all_servers_restarts_one_after_the_other_and_the_primary_last() {
+    let (cluster, space, host) = (Cluster::connect().await, "e2e-rollout", "idm.rollout.test");
+    begin(&cluster, space, host).await;
+    let mut object = replicated(space, host, 2);
+    cluster.apply(&object).await;
+    cluster.ready("Kanidm", space, "idm").await;
+    let before = pods(&cluster, space).await;
+    object["spec"]["logLevel"] = "debug".into();
+    cluster.apply(&object).await;
+
+    // As anybody sees it: which pods are other ones than before, and how many do not serve.
+    let (order, most_away) = (RefCell::new(Vec::new()), Cell::new(0));
+    eventually("every pod is another one", PATIENCE, || async {
+        let listed = cluster.api("Pod", space).list(&Default::default()).await.unwrap().items;
+        let serving = listed.iter().filter(|pod| serves(pod)).count();
+        most_away.set(most_away.get().max(before.len().saturating_sub(serving)));
+        let mut order = order.borrow_mut();
+        for pod in listed {
+            let (name, uid) = (pod.metadata.name.unwrap(), pod.metadata.uid);
+            if uid.as_ref() != before.get(&name) && !order.contains(&name) {
+                order.push(name);
+            }
+        }
+        if order.len() == before.len() { Ok(()) } else { Err(order.clone()) }
+    })
+    .await;
+    assert_eq!(order.borrow().last().unwrap(), PRIMARY, "{order:?}");
+    assert!(most_away.get() <= 1, "{most_away:?} nodes were away at a time");
+    cluster.ready("Kanidm", space, "idm").await;
     cluster.delete_namespace(space, PATIENCE).await;
 }
 
