@@ -131,7 +131,7 @@ async fn null_counts_as_absent_in_every_optional_field() {
 async fn the_printed_columns_are_those_of_the_reference() {
     let cluster = cluster().await;
     for (plural, expected) in [
-        ("kanidms", vec!["Name", "Ready", "Replicas", "Version", "Domain", "Age", "Secret", "Reason"]),
+        ("kanidms", vec!["Name", "Ready", "Replicas", "Version", "Domain", "Age", "Secret", "Last backup", "Reason"]),
         ("kanidmpersonaccounts", vec!["Name", "Kanidm", "Ready", "Reason", "GID", "Valid", "Age"]),
         ("kanidmoauth2clients", vec!["Name", "Kanidm", "Ready", "Reason", "Public", "Secret", "Age"]),
         ("kanidmserviceaccounts", vec!["Name", "Kanidm", "Ready", "Reason", "GID", "Valid", "Age"]),

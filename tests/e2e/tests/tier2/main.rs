@@ -46,6 +46,20 @@ async fn space(cluster: &Cluster, name: &str) -> String {
     name.to_owned()
 }
 
+/// Whether, once the passes are over that the children themselves wake, no object of a namespace is written for as long as five looks of the
+/// operator take.
+async fn stands_still(cluster: &Cluster, space: &str) {
+    let before = eventually("the objects stand still", SOON, || async {
+        let before = cluster.versions(space).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let after = cluster.versions(space).await;
+        if before == after { Ok(after) } else { Err(after) }
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(before, cluster.versions(space).await);
+}
+
 /// A minimal object of each kind, by kind.
 fn minimal(kind: &str, namespace: &str, name: &str) -> Value {
     let spec = match kind {

@@ -9,7 +9,7 @@ use kaniop_e2e::cluster::Cluster;
 use kaniop_e2e::{eventually, setting};
 use kube::ResourceExt;
 
-use super::{SOON, cluster, minimal, space};
+use super::{SOON, cluster, minimal, space, stands_still};
 
 /// A running operator that watches one namespace; killed when it is dropped.
 pub(super) struct Operator {
@@ -125,9 +125,7 @@ async fn a_kanidm_waits_for_its_certificate_and_then_gets_children_that_are_writ
     cluster.says("Kanidm", &space, "idm", "False PodsNotReady").await;
 
     // With nobody to make pods the world stands still: so must the objects. Two looks of the operator are the measurement.
-    let before = cluster.versions(&space).await;
-    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-    assert_eq!(before, cluster.versions(&space).await);
+    stands_still(&cluster, &space).await;
 
     cluster.api("Service", &space).delete("idm", &Default::default()).await.unwrap();
     let services = cluster.api("Service", &space);

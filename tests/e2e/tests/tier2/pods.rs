@@ -8,7 +8,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::operator::Operator;
-use super::{SOON, cluster, minimal, space};
+use super::{SOON, cluster, minimal, space, stands_still};
 
 /// A Kanidm with its certificate, and the StatefulSet that it gets.
 async fn statefulset(cluster: &Cluster, space: &str, spec: &Value) -> DynamicObject {
@@ -48,9 +48,7 @@ async fn whatever_is_added_to_a_pod_is_applied_once_and_admitted_where_pod_secur
     let set = statefulset(&cluster, &space, &spec).await;
     cluster.says("Kanidm", &space, "idm", "False PodsNotReady").await;
     // Two looks of the operator are the measurement.
-    let before = cluster.versions(&space).await;
-    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-    assert_eq!(before, cluster.versions(&space).await);
+    stands_still(&cluster, &space).await;
 
     let template = &set.data["spec"]["template"];
     let mut metadata = template["metadata"].clone();

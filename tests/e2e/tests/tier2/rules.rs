@@ -41,7 +41,7 @@ async fn wrong_kanidms_are_refused_with_the_reason() {
             kanidm(
                 &|s| s["replicaGroups"] = json!([{"name": "a", "replicas": 0, "primaryNode": true}, {"name": "b", "replicas": 0, "primaryNode": true}]),
             ),
-            "at most one replica group may have primaryNode: true",
+            "at most one replica group with primaryNode: true or external node with automaticRefresh: true",
         ),
         (
             kanidm(&|s| s["replicaGroups"] = json!([group("a", 1), group("a", 0)])),
