@@ -52,7 +52,8 @@ pub(crate) async fn store(cluster: &Cluster, namespace: &str, name: &str, server
 fn kanidm(namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "kaniop.rs/v1beta1", "kind": "Kanidm", "metadata": {"name": name, "namespace": namespace},
-        "spec": {"domain": HOST, "replicaGroups": [{"name": GROUP, "replicas": 1}]},
+        // The servers are processes and of no image that could be judged.
+        "spec": {"domain": HOST, "replicaGroups": [{"name": GROUP, "replicas": 1}], "disableUpgradeChecks": true},
     })
 }
 
